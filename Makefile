@@ -1,0 +1,65 @@
+# A thin front to meson, for people. `make help` lists the targets.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+PYTHON := /usr/bin/python3
+PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test test-all check sanitize coverage fuzz bench install clean deps second-compiler
+
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Install what is missing, build, and show what this host can do
+	@$(BUILD)/nacre doctor
+
+build: ## Install what is missing and build; afterwards ./build/nacre runs from the tree
+	@tools/deps build
+	@tools/build $(BUILD)
+
+test: ## Install what the tests need and run the whole suite
+	@tools/deps build test
+	@tools/build $(BUILD)
+	@meson test -C $(BUILD) --print-errorlogs
+	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func
+
+test-all: test check sanitize coverage second-compiler ## Everything: tests, checks, sanitizers, coverage, clang
+
+check: ## clang-format, clang-tidy, cppcheck, shellcheck, the rules of the house
+	@tools/deps build test check
+	@tools/build $(BUILD)
+	@tools/check $(BUILD)
+
+sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, leak check on
+	@tools/deps build test
+	@tools/build $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@meson test -C $(BUILD)-asan --print-errorlogs
+	@NACRE_BUILD=$(abspath $(BUILD)-asan) $(PYTEST) tests/func
+
+coverage: ## Line coverage of the whole suite: a number, and HTML in build-cov/coverage
+	@tools/deps build test cover
+	@tools/build $(BUILD)-cov -Db_coverage=true -Doptimization=0
+	@tools/coverage $(BUILD)-cov
+
+second-compiler: ## Build and test with clang
+	@tools/deps build test check
+	@CC=clang tools/build $(BUILD)-clang -Dwerror=true
+	@meson test -C $(BUILD)-clang --print-errorlogs
+
+fuzz: ## Fuzz every parser for FUZZ_SECONDS each
+	@tools/deps build check
+	@CC=clang tools/build $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
+	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+bench: build ## Measure; results are ratios against a peer in the same run
+	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
+
+install: build ## Install below DESTDIR and PREFIX
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+clean: ## Remove everything that was built
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-cov $(BUILD)-clang $(BUILD)-fuzz

@@ -1,0 +1,105 @@
+/* What jansson leaves to do. */
+#include "base/json.h"
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+/*
+ * Where the text goes deeper than allowed, counted on the brackets outside strings, whether or not
+ * it is JSON; size if nowhere.
+ */
+static size_t find_too_deep(const char *text, size_t size)
+{
+	size_t depth = 0;
+	bool in_string = false;
+
+	for (size_t i = 0; i < size; i++) {
+		char c = text[i];
+
+		if (in_string) {
+			if (c == '\\')
+				i++;
+			else if (c == '"')
+				in_string = false;
+		} else if (c == '"') {
+			in_string = true;
+		} else if (c == '[' || c == '{') {
+			if (++depth > NC_JSON_DEPTH_MAX)
+				return i;
+		} else if ((c == ']' || c == '}') && depth > 0) {
+			depth--;
+		}
+	}
+	return size;
+}
+
+static const char too_deep_text[] = "nested deeper than 64 levels";
+_Static_assert(NC_JSON_DEPTH_MAX == 64, "the message says 64");
+
+static int fault_at(const char *text, size_t at, const char *what, struct nacre_err *err)
+{
+	size_t line = 1, column = 1;
+
+	for (size_t i = 0; i < at; i++) {
+		column++;
+		if (text[i] == '\n') {
+			line++;
+			column = 1;
+		}
+	}
+	return nc_err_set(
+		err, -EINVAL, "Invalid JSON at line %zu, column %zu: %s", line, column, what);
+}
+
+int nc_json_parse(const char *text, size_t size, json_t **ret_value, struct nacre_err *err)
+{
+	const char *nul = memchr(text, '\0', size);
+	size_t too_deep = find_too_deep(text, size);
+	char quoted[NC_TEXT_QUOTED_MAX];
+	json_error_t why;
+	json_t *value;
+
+	/* jansson takes a NUL behind the value for the end */
+	if (nul)
+		return fault_at(text, (size_t)(nul - text), "a NUL byte", err);
+	if (too_deep < size)
+		return fault_at(text, too_deep, too_deep_text, err);
+	value = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+	if (!value) /* the reason may quote the text, hence the quoting */
+		return nc_err_set(err, -EINVAL, "Invalid JSON at line %d, column %d: %s", why.line,
+			why.column, nc_text_quote(quoted, why.text));
+	*ret_value = value;
+	return 0;
+}
+
+json_t *nc_json_text(const char *text, size_t size)
+{
+	static const char replacement[] = "\xef\xbf\xbd";
+	nc_buf_cleanup struct nc_buf clean = NC_BUF(size * 3); /* each byte may become three */
+
+	while (size > 0) {
+		size_t length = nc_text_utf8(text, size);
+
+		if (length > 0)
+			nc_buf_add(&clean, text, length);
+		else
+			nc_buf_adds(&clean, replacement);
+		length += length == 0;
+		text += length;
+		size -= length;
+	}
+	return clean.error < 0 ? NULL : json_stringn(nc_buf_text(&clean), clean.size);
+}
+
+int nc_json_print(FILE *out, json_t *value, bool indented)
+{
+	cleanup_json json_t *owned = value;
+	size_t flags = JSON_ENCODE_ANY | (indented ? JSON_INDENT(2) : JSON_COMPACT);
+
+	if (!owned)
+		return -ENOMEM;
+	if (json_dumpf(owned, out, flags) < 0 || fputc('\n', out) == EOF || fflush(out) == EOF)
+		return -EIO;
+	return 0;
+}

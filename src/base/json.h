@@ -1,0 +1,34 @@
+/* What jansson leaves to do: a depth limit, one error form, foreign bytes as text. */
+#ifndef NC_JSON_H
+#define NC_JSON_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+static inline void nc_json_decrefp(json_t **place)
+{
+	json_decref(*place);
+}
+
+#define cleanup_json nc_cleanup(nc_json_decrefp)
+
+/*
+ * Parses foreign JSON: one value with nothing behind it, no key twice in an object, at most
+ * NC_JSON_DEPTH_MAX levels. The caller owns *ret_value. -EINVAL with the position otherwise.
+ */
+int nc_json_parse(const char *text, size_t size, json_t **ret_value, struct nacre_err *err);
+
+/* A new string value; each byte that is not UTF-8 becomes U+FFFD. NULL: out of memory. */
+json_t *nc_json_text(const char *text, size_t size);
+
+/*
+ * Writes value, indented for people or on one line, and a newline. Takes over the reference to
+ * value; NULL stands for memory that ran out while it was built. 0 or -errno.
+ */
+int nc_json_print(FILE *out, json_t *value, bool indented);
+
+#endif

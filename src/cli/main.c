@@ -1,0 +1,129 @@
+/* nacre: the command line. Finds the verb, loads the configuration, runs it, reports its error. */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cli/cli.h"
+
+static bool arg_help;
+static bool arg_version;
+static const char *arg_config;
+
+static const struct nc_option root_options[] = {
+	{.name = "config",
+		.value = "DIR",
+		.help = "Read the configuration from DIR",
+		.text = &arg_config},
+	{.name = "help", .letter = 'h', .help = "Print this help", .flag = &arg_help},
+	{.name = "version", .letter = 'V', .help = "Print the version", .flag = &arg_version},
+	{0},
+};
+
+static const struct nc_verb *const root_verbs[] = {
+	&nc_verb_doctor,
+	&nc_verb_config,
+	&nc_verb_completion,
+	NULL,
+};
+
+const struct nc_verb nc_verb_root = {
+	.name = "nacre",
+	.summary = "",
+	.arguments = "VERB",
+	.details = "Runs code that nobody trusts inside as many layers as its risk asks for.",
+	.example = "nacre doctor",
+	.options = root_options,
+	.verbs = root_verbs,
+};
+
+/* A word on NO_COLOR: any value that is not empty means no colours (no-color.org). */
+static bool wants_color(const struct nc_config *config)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *terminal = getenv("TERM");
+
+	switch ((enum nc_color)config->main.color.number) {
+	case NC_COLOR_ALWAYS:
+		return !(no_color && *no_color);
+	case NC_COLOR_NEVER:
+	case NC_COLOR_MAX:
+		return false;
+	case NC_COLOR_AUTO:
+		break;
+	}
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+	       !(terminal && nc_streq(terminal, "dumb"));
+}
+
+static int check_words(const struct nc_call *call, struct nacre_err *err)
+{
+	const struct nc_verb *verb = nc_call_verb(call);
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	if (verb->verbs)
+		return nc_err_set(err, -EINVAL, "Name a verb");
+	if (call->n_words > verb->max_words)
+		return nc_err_set(err, -EINVAL, "Unexpected argument %s",
+			nc_text_quote(quoted, call->words[verb->max_words]));
+	return 0;
+}
+
+static int run_call(const struct nc_call *call, struct nacre_err *err)
+{
+	const struct nc_verb *verb = nc_call_verb(call);
+	cleanup_config struct nc_config config = {0};
+	struct nc_cli cli = {.config = &config, .config_dir = arg_config};
+	int r = check_words(call, err);
+
+	if (r == 0 && !verb->without_config) {
+		r = nc_config_load(&config, arg_config, err);
+		if (r == 0) {
+			nc_log_setup(STDERR_FILENO, (enum nc_log_level)config.main.log.level.number,
+				(enum nc_log_format)config.main.log.format.number);
+			cli.color = wants_color(&config);
+		}
+	}
+	if (r == 0)
+		r = verb->run(&cli, call->n_words, call->words, err);
+	/* a full disk behind standard output must not look like success */
+	if (r >= 0 && (fflush(stdout) == EOF || ferror(stdout)))
+		r = nc_err_errno(err, errno ? -errno : -EIO, "Write to standard output");
+	return r;
+}
+
+static int report(const struct nc_call *call, const struct nacre_err *err)
+{
+	fputs("nacre", stderr);
+	for (size_t i = 1; i < call->depth; i++)
+		fprintf(stderr, " %s", call->chain[i]->name);
+	fprintf(stderr, ": %s\n", err->message);
+	if (err->code == -EINVAL) {
+		fputs("Try: nacre", stderr);
+		for (size_t i = 1; i < call->depth; i++)
+			fprintf(stderr, " %s", call->chain[i]->name);
+		fputs(" --help\n", stderr);
+	}
+	return NC_EXIT_SELF;
+}
+
+int main(int argc, char **argv)
+{
+	struct nc_call call = {0};
+	struct nacre_err err = {0};
+	int r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
+
+	if (r < 0)
+		return report(&call, &err);
+	if (arg_version) {
+		puts("nacre " NACRE_VERSION);
+		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
+	}
+	if (arg_help) {
+		nc_help_print(stdout, &call);
+		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
+	}
+	r = run_call(&call, &err);
+	return r < 0 ? report(&call, &err) : r;
+}

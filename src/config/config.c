@@ -1,0 +1,311 @@
+/* The configuration: tables of the three files, the search for them, the order of precedence. */
+#include "config/config.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define SYSTEM_DIR "/etc/nacre"
+
+#define GROUP(struct_name, member, key, table)                                                     \
+	{                                                                                          \
+		.name = (key), .type = NC_FIELD_GROUP,                                             \
+		.offset = offsetof(struct struct_name, member), .fields = (table)                  \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		.type = NC_FIELD_END                                                               \
+	}
+
+static const char *const color_names[] = {"auto", "always", "never", NULL};
+
+static const struct nc_field log_fields[] = {
+	{.name = "level",
+		.type = NC_FIELD_CHOICE,
+		.offset = offsetof(struct nc_main_config, log.level) -
+			  offsetof(struct nc_main_config, log),
+		.preset = "warning",
+		.choices = nc_log_level_names},
+	{.name = "format",
+		.type = NC_FIELD_CHOICE,
+		.offset = offsetof(struct nc_main_config, log.format) -
+			  offsetof(struct nc_main_config, log),
+		.preset = "auto",
+		.choices = nc_log_format_names},
+	END,
+};
+
+static const struct nc_field main_fields[] = {
+	GROUP(nc_main_config, log, "log", log_fields),
+	{.name = "color",
+		.type = NC_FIELD_CHOICE,
+		.offset = offsetof(struct nc_main_config, color),
+		.preset = "auto",
+		.choices = color_names},
+	END,
+};
+
+#define LIMIT(member, kind, built_in, least, most)                                                 \
+	{                                                                                          \
+		.name = #member, .type = (kind),                                                   \
+		.offset = offsetof(struct nc_limit_values, member), .preset = (built_in),          \
+		.min = (least), .max = (most)                                                      \
+	}
+
+/* The maxima keep a mistyped zero from becoming a promise that no machine can hold. */
+#define LIMITS(memory, cores, seconds, processes, disk)                                            \
+	{                                                                                          \
+		LIMIT(memory_mb, NC_FIELD_WHOLE, memory, 8, 1024 * 1024),                          \
+			LIMIT(cpu_cores, NC_FIELD_MILLI, cores, 10, 1024 * 1000),                  \
+			LIMIT(execution_time_seconds, NC_FIELD_WHOLE, seconds, 1, 7 * 86400),      \
+			LIMIT(max_processes, NC_FIELD_WHOLE, processes, 1, 32768),                 \
+			LIMIT(disk_mb, NC_FIELD_WHOLE, disk, 1, 1024 * 1024), END,                 \
+	}
+
+static const struct nc_field default_limit_fields[] = LIMITS("512", "1", "30", "5", "100");
+static const struct nc_field python_limit_fields[] = LIMITS("512", NULL, "30", NULL, NULL);
+static const struct nc_field javascript_limit_fields[] = LIMITS("256", NULL, "15", NULL, NULL);
+static const struct nc_field shell_limit_fields[] = LIMITS("128", NULL, "10", NULL, NULL);
+static const struct nc_field other_limit_fields[] = LIMITS(NULL, NULL, NULL, NULL, NULL);
+
+#define LANGUAGE(struct_name, index, key, table) GROUP(struct_name, language[index], key, table)
+
+/* Offsets inside language_specific count from the start of the whole file's struct. */
+static const struct nc_field language_limit_fields[] = {
+	LANGUAGE(nc_limits_config, NC_PYTHON, "python", python_limit_fields),
+	LANGUAGE(nc_limits_config, NC_JAVASCRIPT, "javascript", javascript_limit_fields),
+	LANGUAGE(nc_limits_config, NC_TYPESCRIPT, "typescript", javascript_limit_fields),
+	LANGUAGE(nc_limits_config, NC_SHELL, "shell", shell_limit_fields),
+	LANGUAGE(nc_limits_config, NC_GO, "go", other_limit_fields),
+	LANGUAGE(nc_limits_config, NC_RUST, "rust", other_limit_fields),
+	LANGUAGE(nc_limits_config, NC_C, "c", other_limit_fields),
+	END,
+};
+
+static const struct nc_field limits_fields[] = {
+	GROUP(nc_limits_config, default_limits, "default_limits", default_limit_fields),
+	{.name = "language_specific", .type = NC_FIELD_GROUP, .fields = language_limit_fields},
+	END,
+};
+
+#define WORDS(member)                                                                              \
+	{                                                                                          \
+		.name = #member, .type = NC_FIELD_LIST,                                            \
+		.offset = offsetof(struct nc_language_policy, member)                              \
+	}
+
+static const struct nc_field code_policy_fields[] = {
+	WORDS(forbidden_imports),
+	WORDS(forbidden_functions),
+	WORDS(forbidden_patterns),
+	END,
+};
+
+static const struct nc_field shell_policy_fields[] = {
+	WORDS(forbidden_commands),
+	WORDS(forbidden_patterns),
+	END,
+};
+
+static const struct nc_field policies_fields[] = {
+	LANGUAGE(nc_policies_config, NC_PYTHON, "python", code_policy_fields),
+	LANGUAGE(nc_policies_config, NC_JAVASCRIPT, "javascript", code_policy_fields),
+	LANGUAGE(nc_policies_config, NC_TYPESCRIPT, "typescript", code_policy_fields),
+	LANGUAGE(nc_policies_config, NC_SHELL, "shell", shell_policy_fields),
+	LANGUAGE(nc_policies_config, NC_GO, "go", code_policy_fields),
+	LANGUAGE(nc_policies_config, NC_RUST, "rust", code_policy_fields),
+	LANGUAGE(nc_policies_config, NC_C, "c", code_policy_fields),
+	END,
+};
+
+const char *const nc_config_file_names[NC_CONFIG_FILE_COUNT] = {
+	[NC_CONFIG_MAIN] = "nacre.yaml",
+	[NC_CONFIG_LIMITS] = "resource_limits.yaml",
+	[NC_CONFIG_POLICIES] = "security_policies.yaml",
+};
+
+static const struct {
+	const struct nc_field *fields;
+	size_t offset;
+} files[NC_CONFIG_FILE_COUNT] = {
+	[NC_CONFIG_MAIN] = {main_fields, offsetof(struct nc_config, main)},
+	[NC_CONFIG_LIMITS] = {limits_fields, offsetof(struct nc_config, limits)},
+	[NC_CONFIG_POLICIES] = {policies_fields, offsetof(struct nc_config, policies)},
+};
+
+const struct nc_field *nc_config_fields(enum nc_config_file file)
+{
+	return files[file].fields;
+}
+
+const void *nc_config_values(const struct nc_config *config, enum nc_config_file file)
+{
+	return (const char *)config + files[file].offset;
+}
+
+static bool is_directory(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* The user's configuration directory, or NULL with 0 when the environment names none. */
+static int user_dir(char **ret_dir)
+{
+	const char *base = secure_getenv("XDG_CONFIG_HOME");
+	const char *below = "";
+	int r;
+
+	/* the specification says: a relative path there is to be ignored */
+	if (!base || base[0] != '/') {
+		base = secure_getenv("HOME");
+		below = "/.config";
+	}
+	if (!base || base[0] != '/')
+		return 0;
+	r = asprintf(ret_dir, "%s%s/nacre", base, below);
+	if (r < 0) {
+		*ret_dir = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static int find_dir(const char *wanted, char **ret_dir, struct nacre_err *err)
+{
+	cleanup_free char *user = NULL;
+	const char *dir = wanted;
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	if (wanted && !is_directory(wanted))
+		return nc_err_set(err, -ENOTDIR, "Configuration directory %s: no such directory",
+			nc_text_quote(quoted, wanted));
+	if (!dir && is_directory(SYSTEM_DIR))
+		dir = SYSTEM_DIR;
+	if (!dir) {
+		if (user_dir(&user) < 0)
+			return nc_err_set(err, -ENOMEM, "Out of memory");
+		if (user && is_directory(user))
+			dir = user;
+	}
+	*ret_dir = NULL;
+	if (!dir)
+		return 0;
+	*ret_dir = strdup(dir);
+	return *ret_dir ? 0 : nc_err_set(err, -ENOMEM, "Out of memory");
+}
+
+int nc_config_init(struct nc_config *config, const char *dir, struct nacre_err *err)
+{
+	*config = (struct nc_config){0};
+	for (size_t i = 0; i < NC_CONFIG_FILE_COUNT; i++)
+		nc_schema_preset(files[i].fields, (char *)config + files[i].offset);
+	return find_dir(dir, &config->dir, err);
+}
+
+/*
+ * Opens a configuration file. -ENOENT without a message if it is not there. A file that any local
+ * user can write decides nothing here.
+ */
+static int open_file(const char *path, struct nacre_err *err)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat status;
+
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (fd < 0)
+		return nc_err_errno(err, -errno, "%s", path);
+	if (fstat(fd, &status) < 0)
+		return nc_err_errno(err, -errno, "%s", path);
+	if (!S_ISREG(status.st_mode))
+		return nc_err_set(
+			err, -EINVAL, "%s: found something that is no regular file", path);
+	if (status.st_mode & S_IWOTH)
+		return nc_err_set(err, -EPERM,
+			"%s: found a file that everybody may write (mode %04o), expected it to be "
+			"protected: chmod o-w",
+			path, status.st_mode & 07777);
+	return take_fd(fd);
+}
+
+/* Fills what the file left open for a language; see struct nc_limits_config. */
+static void inherit_limits(struct nc_limits_config *limits)
+{
+	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
+		for (const struct nc_field *field = default_limit_fields;
+			field->type != NC_FIELD_END; field++) {
+			const struct nc_value *general =
+				(const void *)((const char *)&limits->default_limits +
+					       field->offset);
+			struct nc_value *own =
+				(void *)((char *)&limits->language[i] + field->offset);
+
+			if (own->line > 0 || (own->given && general->line == 0))
+				continue;
+			*own = *general;
+			own->inherited = true;
+		}
+	}
+}
+
+int nc_config_read(struct nc_config *config, enum nc_config_file file, struct nacre_err *err)
+{
+	cleanup_free char *path = NULL;
+	cleanup_free char *text = NULL;
+	cleanup_close int fd = -EBADF;
+	size_t size;
+	int r = 0;
+
+	if (config->dir) {
+		if (asprintf(&path, "%s/%s", config->dir, nc_config_file_names[file]) < 0) {
+			path = NULL; /* asprintf leaves it undefined */
+			return nc_err_set(err, -ENOMEM, "Out of memory");
+		}
+		fd = open_file(path, err);
+		if (fd < 0 && fd != -ENOENT)
+			return fd;
+	}
+	if (fd >= 0) {
+		r = nc_fd_read_all(fd, NC_CONFIG_FILE_MAX, &text, &size);
+		if (r == -EFBIG)
+			return nc_err_set(err, r, "%s: found more than %u KiB", path,
+				NC_CONFIG_FILE_MAX / 1024);
+		if (r < 0)
+			return nc_err_errno(err, r, "%s", path);
+		r = nc_schema_read(files[file].fields, (char *)config + files[file].offset, path,
+			text, size, err);
+		if (r < 0)
+			return r;
+		config->found[file] = true;
+	}
+	if (file == NC_CONFIG_LIMITS)
+		inherit_limits(&config->limits);
+	return 0;
+}
+
+int nc_config_load(struct nc_config *config, const char *dir, struct nacre_err *err)
+{
+	int r = nc_config_init(config, dir, err);
+
+	for (enum nc_config_file file = 0; r == 0 && file < NC_CONFIG_FILE_COUNT; file++)
+		r = nc_config_read(config, file, err);
+	if (r < 0)
+		nc_config_done(config);
+	return r;
+}
+
+void nc_config_done(struct nc_config *config)
+{
+	for (size_t i = 0; i < NC_CONFIG_FILE_COUNT; i++)
+		nc_schema_done(files[i].fields, (char *)config + files[i].offset);
+	nc_freep(&config->dir);
+}

@@ -1,0 +1,97 @@
+/*
+ * The configuration: nacre.yaml, resource_limits.yaml and security_policies.yaml of one directory
+ * over built-in values, so that no file is needed.
+ */
+#ifndef NC_CONFIG_H
+#define NC_CONFIG_H
+
+#include "base/cleanup.h"
+#include "base/language.h"
+#include "config/schema.h"
+
+/* nacre.yaml */
+struct nc_main_config {
+	struct {
+		struct nc_value level;	/* enum nc_log_level */
+		struct nc_value format; /* enum nc_log_format */
+	} log;
+	struct nc_value color; /* enum nc_color */
+};
+
+enum nc_color {
+	NC_COLOR_AUTO, /* on a terminal, unless NO_COLOR is set */
+	NC_COLOR_ALWAYS,
+	NC_COLOR_NEVER,
+	NC_COLOR_MAX,
+};
+
+/* One set of limits of resource_limits.yaml. */
+struct nc_limit_values {
+	struct nc_value memory_mb;
+	struct nc_value cpu_cores; /* in thousandths of a core */
+	struct nc_value execution_time_seconds;
+	struct nc_value max_processes;
+	struct nc_value disk_mb;
+};
+
+/*
+ * resource_limits.yaml. After loading, every value of every language is given; it comes from the
+ * first of: the file's entry for the language, the file's default_limits, the built-in entry for
+ * the language, the built-in default.
+ */
+struct nc_limits_config {
+	struct nc_limit_values default_limits;
+	struct nc_limit_values language[NC_LANGUAGE_MAX];
+};
+
+/* One language of security_policies.yaml. Shells have commands instead of imports and functions. */
+struct nc_language_policy {
+	struct nc_value forbidden_imports;
+	struct nc_value forbidden_functions;
+	struct nc_value forbidden_commands;
+	struct nc_value forbidden_patterns;
+};
+
+struct nc_policies_config {
+	struct nc_language_policy language[NC_LANGUAGE_MAX];
+};
+
+enum nc_config_file {
+	NC_CONFIG_MAIN,
+	NC_CONFIG_LIMITS,
+	NC_CONFIG_POLICIES,
+	NC_CONFIG_FILE_COUNT,
+};
+
+struct nc_config {
+	char *dir; /* where the files were looked for; NULL: there is no such directory */
+	bool found[NC_CONFIG_FILE_COUNT];
+	struct nc_main_config main;
+	struct nc_limits_config limits;
+	struct nc_policies_config policies;
+};
+
+extern const char *const nc_config_file_names[NC_CONFIG_FILE_COUNT];
+
+/* The table of one file, and its values in config. */
+const struct nc_field *nc_config_fields(enum nc_config_file file);
+const void *nc_config_values(const struct nc_config *config, enum nc_config_file file);
+
+/*
+ * Chooses the directory: dir if it is not NULL (it must exist), else /etc/nacre, else nacre in the
+ * user's configuration directory ($XDG_CONFIG_HOME, or .config in $HOME). The first that exists is
+ * the whole configuration; they are not mixed. *config gets the built-in values.
+ */
+int nc_config_init(struct nc_config *config, const char *dir, struct nacre_err *err);
+
+/* Reads one file over the built-in values; a file that is not there is no error. */
+int nc_config_read(struct nc_config *config, enum nc_config_file file, struct nacre_err *err);
+
+/* nc_config_init and nc_config_read of all files. On failure config is empty again. */
+int nc_config_load(struct nc_config *config, const char *dir, struct nacre_err *err);
+
+void nc_config_done(struct nc_config *config);
+
+#define cleanup_config nc_cleanup(nc_config_done)
+
+#endif

@@ -1,0 +1,133 @@
+/* Control groups: where the hierarchies are. */
+#include "kernel/cgroup.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/text.h"
+
+static const char *const v1_names[NC_CGROUP_CONTROLLER_MAX] = {
+	[NC_CGROUP_MEMORY] = "memory",
+	[NC_CGROUP_CPU] = "cpu",
+	[NC_CGROUP_PIDS] = "pids",
+	[NC_CGROUP_IO] = "blkio",
+	[NC_CGROUP_FREEZER] = "freezer",
+};
+
+/*
+ * Our own path in the hierarchy that has the controller (NULL: version 2), from the text of
+ * /proc/self/cgroup, whose lines are "number:controllers:path". Cut out of a copy in line.
+ */
+static const char *own_path(const char *text, const char *controller, char *line, size_t size)
+{
+	while (*text) {
+		const char *end = strchrnul(text, '\n');
+		char *first, *second;
+
+		if ((size_t)(end - text) < size) {
+			memcpy(line, text, (size_t)(end - text));
+			line[end - text] = '\0';
+			first = strchr(line, ':');
+			second = first ? strchr(first + 1, ':') : NULL;
+			if (second) {
+				*second = '\0';
+				if (controller ? nc_text_has_word(first + 1, ',', controller)
+					       : strncmp(line, "0:", 2) == 0 && first[1] == '\0')
+					return second + 1;
+			}
+		}
+		text = *end ? end + 1 : end;
+	}
+	return "/";
+}
+
+/*
+ * The directory of path below a mount point. In a container the path may be one of the host's that
+ * does not exist here; then the top of what is mounted is our own.
+ */
+static char *own_dir(const char *mount_point, const char *path)
+{
+	struct stat status;
+	char *dir = NULL;
+
+	if (asprintf(&dir, "%s%s", mount_point, nc_streq(path, "/") ? "" : path) < 0)
+		return NULL;
+	if (stat(dir, &status) == 0 && S_ISDIR(status.st_mode))
+		return dir;
+	free(dir);
+	return strdup(mount_point);
+}
+
+/* One line of mountinfo: "... root point options - type source superoptions". */
+static int take_mount(struct nc_cgroup_host *host, const char *line, const char *groups)
+{
+	char point[512], type[32], options[512], copy[1024];
+	const char *tail = strstr(line, " - ");
+
+	if (!tail || sscanf(line, "%*s %*s %*s %*s %511s", point) != 1 ||
+		sscanf(tail, " - %31s %*s %511s", type, options) != 2)
+		return 0;
+	if (nc_streq(type, "cgroup2") && !host->v2_dir) {
+		host->v2_dir = own_dir(point, own_path(groups, NULL, copy, sizeof(copy)));
+		host->v2_top = strdup(point);
+		return host->v2_dir && host->v2_top ? 0 : -ENOMEM;
+	}
+	if (!nc_streq(type, "cgroup"))
+		return 0;
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++) {
+		if (host->v1_dir[i] || !nc_text_has_word(options, ',', v1_names[i]))
+			continue;
+		host->v1_dir[i] = own_dir(point, own_path(groups, v1_names[i], copy, sizeof(copy)));
+		if (!host->v1_dir[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *groups)
+{
+	int r = 0;
+
+	for (char *line = mounts, *end; r == 0 && *line; line = end) {
+		end = strchrnul(line, '\n');
+		if (*end)
+			*end++ = '\0';
+		r = take_mount(host, line, groups);
+	}
+	if (r < 0)
+		nc_cgroup_done(host);
+	return r;
+}
+
+int nc_cgroup_find(struct nc_cgroup_host *host)
+{
+	cleanup_free char *mounts = NULL;
+	cleanup_free char *groups = NULL;
+	int r = nc_fd_read_proc("/proc/self/mountinfo", &mounts);
+
+	if (r == 0)
+		r = nc_fd_read_proc("/proc/self/cgroup", &groups);
+	return r < 0 ? r : nc_cgroup_parse(host, mounts, groups);
+}
+
+void nc_cgroup_done(struct nc_cgroup_host *host)
+{
+	nc_freep(&host->v2_dir);
+	nc_freep(&host->v2_top);
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		nc_freep(&host->v1_dir[i]);
+}
+
+const char *nc_cgroup_version(const struct nc_cgroup_host *host)
+{
+	bool v1 = false;
+
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		v1 |= host->v1_dir[i] != NULL;
+	if (v1)
+		return host->v2_dir ? "hybrid" : "v1";
+	return host->v2_dir ? "v2" : "none";
+}

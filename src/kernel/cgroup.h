@@ -1,0 +1,37 @@
+/* Control groups, version 1 and 2: where the hierarchies are. */
+#ifndef NC_CGROUP_H
+#define NC_CGROUP_H
+
+#include <stdbool.h>
+
+enum nc_cgroup_controller {
+	NC_CGROUP_MEMORY,
+	NC_CGROUP_CPU,
+	NC_CGROUP_PIDS,
+	NC_CGROUP_IO,	   /* "blkio" in version 1 */
+	NC_CGROUP_FREEZER, /* version 1 only; version 2 freezes without a controller */
+	NC_CGROUP_CONTROLLER_MAX,
+};
+
+/* The directory that this process is in, per hierarchy. Zero-initialise; free with _done. */
+struct nc_cgroup_host {
+	char *v2_dir;				/* NULL: version 2 is not mounted */
+	char *v2_top;				/* where it is mounted */
+	char *v1_dir[NC_CGROUP_CONTROLLER_MAX]; /* NULL: not a version 1 controller here */
+};
+
+/*
+ * Finds them in the texts of /proc/self/mountinfo, which is changed by this, and /proc/self/cgroup.
+ * 0 or -ENOMEM, with nothing to free.
+ */
+int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *groups);
+
+/* The same for this process. 0 or -errno. */
+int nc_cgroup_find(struct nc_cgroup_host *host);
+
+void nc_cgroup_done(struct nc_cgroup_host *host);
+
+/* "v2", "v1", "hybrid" (version 1 controllers beside a version 2 tree) or "none". */
+const char *nc_cgroup_version(const struct nc_cgroup_host *host);
+
+#endif

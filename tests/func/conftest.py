@@ -1,0 +1,68 @@
+"""What the black-box tests share: the program, ways to run it, and honest skips."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("NACRE_BUILD", ROOT / "build"))
+NACRE = BUILD / "nacre"
+NOBODY = 65534
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """NACRE_TESTS_MUST_RUN=1 turns a skip into a failure."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and os.environ.get("NACRE_TESTS_MUST_RUN") == "1":
+        report.outcome = "failed"
+        report.longrepr = f"must run, but: {report.longrepr}"
+
+
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.stats.get("skipped", []):
+        terminalreporter.write_line(f"skipped: {report.nodeid}: {report.longrepr[2]}")
+
+
+@pytest.fixture
+def nacre(tmp_path):
+    """Runs nacre with the given arguments and an environment of the test's own."""
+
+    def run(*args, env=None, **options):
+        options.setdefault("capture_output", True)
+        options.setdefault("text", True)
+        options.setdefault("timeout", 60)
+        clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+        clean.update(env or {})
+        return subprocess.run([str(NACRE), *map(str, args)], env=clean, **options)
+
+    return run
+
+
+def run_in(wrapper, *args, **options):
+    """Runs nacre behind a wrapper such as setpriv or unshare."""
+    options.setdefault("timeout", 60)
+    return subprocess.run([*wrapper, str(NACRE), *args], capture_output=True, text=True, **options)
+
+
+@pytest.fixture
+def as_root():
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+
+
+@pytest.fixture
+def reachable_copy(as_root, tmp_path_factory):
+    """A copy of nacre that an ordinary user may execute, wherever the build tree is."""
+    directory = tmp_path_factory.mktemp("bin")
+    for part in (directory, *directory.parents):
+        if part == pathlib.Path("/tmp"):
+            break
+        part.chmod(0o755)
+    target = directory / "nacre"
+    target.write_bytes(NACRE.resolve().read_bytes())
+    target.chmod(0o755)
+    return target
