@@ -31,7 +31,8 @@ test-all: test check sanitize coverage second-compiler ## Everything: tests, che
 check: ## clang-format, clang-tidy, cppcheck, shellcheck, the rules of the house
 	@tools/deps build test check
 	@tools/build $(BUILD)
-	@tools/check $(BUILD)
+	@CC=clang tools/build $(BUILD)-clang -Dwerror=true
+	@tools/check $(BUILD) $(BUILD)-clang
 
 sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, leak check on
 	@tools/deps build test

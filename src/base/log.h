@@ -55,8 +55,9 @@ bool nc_log_wants(enum nc_log_level level);
  */
 void nc_log_record(enum nc_log_level level, const char *message, const struct nc_log_field *fields);
 
+/* The empty element in front lets a record without fields end in no stray comma. */
 #define nc_log(level, message, ...)                                                                \
 	nc_log_record(level, message,                                                              \
-		(const struct nc_log_field[]){__VA_ARGS__ __VA_OPT__(, ){.key = NULL}})
+		(const struct nc_log_field[]){{.key = ""}, ##__VA_ARGS__, {.key = NULL}} + 1)
 
 #endif

@@ -32,10 +32,8 @@ static int read_files(struct nc_config *config, const char *dir, json_t *faults)
 
 static void print_check(const struct nc_config *config, const json_t *faults)
 {
-	size_t i;
-	json_t *fault;
-
-	json_array_foreach(faults, i, fault) fprintf(stderr, "%s\n", json_string_value(fault));
+	for (size_t i = 0; i < json_array_size(faults); i++)
+		fprintf(stderr, "%s\n", json_string_value(json_array_get(faults, i)));
 	if (json_array_size(faults) > 0)
 		return;
 	printf("Configuration is good: %s\n", config->dir ? config->dir : "built-in values");

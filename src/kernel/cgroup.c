@@ -1,6 +1,7 @@
 /* Control groups: where the hierarchies are. */
 #include "kernel/cgroup.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -91,6 +92,7 @@ int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *group
 {
 	int r = 0;
 
+	assert(mounts && groups);
 	for (char *line = mounts, *end; r == 0 && *line; line = end) {
 		end = strchrnul(line, '\n');
 		if (*end)

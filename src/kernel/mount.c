@@ -123,7 +123,9 @@ static int check_pivot_root(void)
 {
 	char where[8] = "";
 
-	if (chdir(PLACE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	/* in a mount namespace of its own: pivot_root moves every process whose root was the old
+	 * one */
+	if (unshare(CLONE_NEWNS) < 0 || chdir(PLACE) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
 		umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -errno;
 	/* our tmpfs has no /etc: if there is one, the old root still shows */

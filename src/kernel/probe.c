@@ -55,8 +55,8 @@ static const struct {
 	{"kvm", nc_probe_kvm},
 };
 
-static void set_outcome(struct nc_probe *probe, bool ok, int value, int error, const char *format,
-	va_list arguments)
+__attribute__((format(printf, 5, 0))) static void set_outcome(struct nc_probe *probe, bool ok,
+	int value, int error, const char *format, va_list arguments)
 {
 	int used;
 

@@ -27,6 +27,12 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(f"skipped: {report.nodeid}: {report.longrepr[2]}")
 
 
+def environment(home):
+    """A clean environment; make coverage speaks to its run-time through GCOV_ variables."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith("GCOV_")}
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **kept}
+
+
 @pytest.fixture
 def nacre(tmp_path):
     """Runs nacre with the given arguments and an environment of the test's own."""
@@ -35,9 +41,7 @@ def nacre(tmp_path):
         options.setdefault("capture_output", True)
         options.setdefault("text", True)
         options.setdefault("timeout", 60)
-        clean = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-        clean.update(env or {})
-        return subprocess.run([str(NACRE), *map(str, args)], env=clean, **options)
+        return subprocess.run([str(NACRE), *map(str, args)], env={**environment(tmp_path), **(env or {})}, **options)
 
     return run
 

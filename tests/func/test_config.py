@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import NACRE, NOBODY, ROOT
+from conftest import NACRE, NOBODY, ROOT, environment
 
 BAD = sorted((pathlib.Path(__file__).parent / "config-bad").iterdir())
 
@@ -230,7 +230,7 @@ def test_system_directory_comes_before_the_users(as_root, tmp_path):
         mount -t tmpfs tmpfs /etc && mkdir /etc/nacre && echo 'color: always' >/etc/nacre/nacre.yaml &&
         "$1" config show && "$1" --config "$2" config show"""
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", NACRE, user], text=True,
-                          capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)}, timeout=60)
+                          capture_output=True, env=environment(tmp_path), timeout=60)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^  color +(\w+)", done.stdout, re.M) == ["always", "never"]
 

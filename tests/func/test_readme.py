@@ -1,12 +1,11 @@
 """Every console block of README.md is run: lines after '$' are commands, the others their output."""
 
-import os
 import re
 import subprocess
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import BUILD, ROOT, environment
 
 # a line of three dots in a block stands for any lines, "..." inside a line for any text
 BLOCKS = re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
@@ -34,7 +33,8 @@ def test_block(block, tmp_path):
     if "make " in block:  # the two commands: this very suite is one of them
         assert [command for command, _ in steps(block)] == ["make run", "make test"]
         return
-    env = {"PATH": f"{BUILD}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    env = environment(tmp_path)
+    env["PATH"] = f"{BUILD}:{env['PATH']}"
     for command, expected in steps(block):
         done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, text=True, timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
