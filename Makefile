@@ -63,4 +63,4 @@ install: build ## Install below DESTDIR and PREFIX
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
 
 clean: ## Remove everything that was built
-	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-cov $(BUILD)-clang $(BUILD)-fuzz
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-cov $(BUILD)-clang $(BUILD)-fuzz $(BUILD)-guest

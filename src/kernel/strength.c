@@ -190,6 +190,10 @@ static void judge_limits(const struct judge *judge)
 		NC_GRADE_REDUCED, "an rlimit that all processes of the user share");
 	judge_limit(judge, NC_STRENGTH_IO, NC_PROBE_CGROUP_IO, "a cgroup limit on the disk of /",
 		NC_GRADE_NONE, "no limit");
+	if (judge->is_root && !ok(judge, NC_PROBE_CGROUP_IO))
+		judge->strength->property[NC_STRENGTH_IO].fix =
+			"keep / on a disk, mount the io (or blkio) controller and let Nacre write "
+			"below its group";
 	judge_namespace(judge, NC_STRENGTH_DISK, NC_PROBE_MOUNT_API,
 		"file systems with limits of their own", true, "an rlimit per file");
 }
