@@ -59,6 +59,13 @@ def as_root():
 
 
 @pytest.fixture
+def user_namespaces():
+    """For tests of what a host with user namespaces must answer; a chroot, for one, has none."""
+    if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode != 0:
+        pytest.skip("no user namespaces here")
+
+
+@pytest.fixture
 def reachable_copy(as_root, tmp_path_factory):
     """A copy of nacre that an ordinary user may execute, wherever the build tree is."""
     directory = tmp_path_factory.mktemp("bin")

@@ -227,7 +227,8 @@ def test_system_directory_comes_before_the_users(as_root, tmp_path):
     user.mkdir(parents=True)
     (user / "nacre.yaml").write_text("color: never\n")
     script = """
-        mount -t tmpfs tmpfs /etc && mkdir /etc/nacre && echo 'color: always' >/etc/nacre/nacre.yaml &&
+        cp -a /etc "$HOME/etc" && mount --bind "$HOME/etc" /etc &&
+        mkdir /etc/nacre && echo 'color: always' >/etc/nacre/nacre.yaml &&
         "$1" config show && "$1" --config "$2" config show"""
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", NACRE, user], text=True,
                           capture_output=True, env=environment(tmp_path), timeout=60)

@@ -61,7 +61,7 @@ def test_schema_describes_everything():
     closed(SCHEMA)
 
 
-def test_namespaces_agree_with_unshare(doctor):
+def test_namespaces_agree_with_unshare(doctor, user_namespaces):
     """Another program that tries the same comes to the same result."""
     probes = probes_of(doctor())
     kinds = {"mount_namespace": "--mount", "net_namespace": "--net", "ipc_namespace": "--ipc",
@@ -95,7 +95,7 @@ def test_interrupted_at_any_moment_leaves_no_group(as_root):
     assert cgroup_directories() == []
 
 
-def test_root_gets_id_ranges_and_groups(as_root, doctor):
+def test_root_gets_id_ranges_and_groups(as_root, user_namespaces, doctor):
     answer = doctor()
     assert answer["strength"]["identity"]["grade"] == "full"
     if answer["host"]["cgroup"] == "none":
@@ -104,7 +104,7 @@ def test_root_gets_id_ranges_and_groups(as_root, doctor):
     assert answer["strength"]["pids"] == {"grade": "full", "reason": "a cgroup limit", "fix": None}
 
 
-def test_ordinary_user_is_told_what_is_reduced(reachable_copy):
+def test_ordinary_user_is_told_what_is_reduced(reachable_copy, user_namespaces):
     done = subprocess.run([*AS_NOBODY, reachable_copy, "doctor", "--json"], capture_output=True, text=True,
                           timeout=60, env={"PATH": "/usr/bin:/bin"})
     answer = answer_of(done)
@@ -117,7 +117,7 @@ def test_ordinary_user_is_told_what_is_reduced(reachable_copy):
     assert answer["tiers"]["container"]["grade"] == "reduced"
 
 
-def test_host_without_user_namespaces(as_root, reachable_copy):
+def test_host_without_user_namespaces(as_root, user_namespaces, reachable_copy):
     """With the limit of user namespaces at 0 nothing that needs one may be claimed."""
     script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
     done = subprocess.run(["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", reachable_copy,
@@ -131,7 +131,7 @@ def test_host_without_user_namespaces(as_root, reachable_copy):
     assert answer["tiers"]["container"]["grade"] == "none"
 
 
-def test_inside_a_user_namespace(as_root):
+def test_inside_a_user_namespace(as_root, user_namespaces):
     answer = answer_of(run_in(["unshare", "--user", "--map-root-user", "--mount"], "doctor", "--json"))
     assert not probes_of(answer)["id_range"]["ok"]
     assert answer["strength"]["identity"]["grade"] == "reduced"
