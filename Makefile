@@ -13,8 +13,9 @@ PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## Install what is missing, build, and show what this host can do
+run: build ## Install what is missing, build, show what this host can do, run examples/hello.py in a box
 	@$(BUILD)/nacre doctor
+	@$(BUILD)/nacre exec --json -- python3 - <examples/hello.py
 
 build: ## Install what is missing and build; afterwards ./build/nacre runs from the tree
 	@tools/deps build

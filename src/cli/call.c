@@ -80,7 +80,14 @@ static int take_option(
 	if (!value)
 		return nc_err_set(err, -EINVAL, "Option '--%s' needs a value: --%s %s",
 			option->name, option->name, option->value);
-	*option->text = value;
+	if (!option->words) {
+		*option->text = value;
+	} else {
+		if (option->words->count == NC_WORDS_MAX)
+			return nc_err_set(err, -EINVAL, "Option '--%s' is given more than %d times",
+				option->name, NC_WORDS_MAX);
+		option->words->words[option->words->count++] = value;
+	}
 	return 0;
 }
 
@@ -118,9 +125,11 @@ int nc_call_parse(const struct nc_verb *root, int argc, char **argv, struct nc_c
 			r = take_option(call, argc, argv, &i, err);
 		else if (nc_call_verb(call)->verbs)
 			r = take_verb(call, argv[i], err);
-		else
+		else {
 			/* words move to the front of argv, over what has been read */
 			argv[call->n_words++] = argv[i];
+			options = options && !nc_call_verb(call)->is_command;
+		}
 	}
 	return r;
 }

@@ -18,13 +18,21 @@ enum nc_exit {
 	NC_EXIT_SELF = 125, /* Nacre itself failed, or was called wrongly */
 };
 
+/* The values of an option that may be repeated; they borrow from argv. */
+#define NC_WORDS_MAX 256
+struct nc_words {
+	const char *words[NC_WORDS_MAX];
+	size_t count;
+};
+
 struct nc_option {
 	const char *name;  /* without the dashes; NULL closes a table */
 	char letter;	   /* the one-letter form; 0: none */
 	const char *value; /* what help calls its value; NULL: a flag */
 	const char *help;
-	bool *flag;	   /* set to true, or */
-	const char **text; /* set to the value, which borrows from argv */
+	bool *flag;		/* set to true, or */
+	const char **text;	/* set to the value, which borrows from argv, or */
+	struct nc_words *words; /* appended to */
 };
 
 /* What every verb gets. */
@@ -44,6 +52,8 @@ struct nc_verb {
 	const struct nc_verb *const *verbs; /* NULL-terminated; NULL: a leaf, which has run */
 	int max_words;
 	bool without_config; /* run before, or instead of, loading the configuration */
+	bool is_command;     /* its first word ends the options: the rest belongs to that command */
+	bool needs_spawner;  /* is run as a worker below nacre-spawner */
 	/* Returns an enum nc_exit, or a negative errno with err filled. */
 	int (*run)(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err);
 };
@@ -80,5 +90,6 @@ extern const struct nc_verb nc_verb_root;
 extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;
+extern const struct nc_verb nc_verb_exec;
 
 #endif

@@ -209,9 +209,9 @@ static void print_findings(const struct findings *findings, bool color)
 		printf(" %s\n", findings->strength.property[i].reason);
 		print_fix(findings->strength.property[i].fix);
 	}
-	printf("\nTiers: what the host can give; none is built into this version yet\n");
+	printf("\nTiers: what the host can give; this version has those marked *\n");
 	for (size_t i = 0; i < NC_TIER_MAX; i++) {
-		printf("  %-12s ", nc_tier_names[i]);
+		printf("%c %-12s ", findings->tiers[i].built ? '*' : ' ', nc_tier_names[i]);
 		print_grade(color, findings->tiers[i].grade);
 		printf(" %s\n", findings->tiers[i].reason);
 		print_fix(findings->tiers[i].fix);

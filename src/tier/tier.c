@@ -49,7 +49,7 @@ static void report(
 {
 	va_list arguments;
 
-	*out = (struct nc_tier_report){.grade = grade, .fix = fix};
+	*out = (struct nc_tier_report){.grade = grade, .fix = fix, .built = out->built};
 	va_start(arguments, format);
 	(void)vsnprintf(out->reason, sizeof(out->reason), format, arguments);
 	va_end(arguments);
@@ -169,6 +169,8 @@ void nc_tier_judge(const struct nc_strength *strength,
 {
 	char docker[192];
 
+	for (size_t i = 0; i < NC_TIER_MAX; i++)
+		ret_reports[i].built = i == NC_TIER_CONTAINER; /* the others are planned */
 	judge_demands(strength, process_demands, "Landlock, seccomp and limits",
 		&ret_reports[NC_TIER_PROCESS]);
 	judge_demands(strength, container_demands, "namespaces, cgroups and everything below",

@@ -215,6 +215,8 @@ def test_install_honours_destdir_and_prefix(tmp_path):
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert installed == {
         "opt/pearl/bin/nacre",
+        "opt/pearl/libexec/nacre/nacre-init",
+        "opt/pearl/libexec/nacre/nacre-spawner",
         "opt/pearl/share/man/man1/nacre.1",
         "opt/pearl/share/bash-completion/completions/nacre",
         "opt/pearl/share/doc/nacre/examples/nacre.yaml",
@@ -222,3 +224,14 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/share/doc/nacre/examples/security_policies.yaml",
     }
     assert subprocess.run([tmp_path / "opt/pearl/bin/nacre", "--version"]).returncode == 0
+
+
+def test_spawner_links_nothing_but_libc():
+    listed = subprocess.run(["ldd", BUILD / "nacre-spawner"], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[0].split("/")[-1] for line in listed.splitlines()}
+    sanitizers = {name for name in names if re.match(r"lib(asan|ubsan|gcov|m|dl|pthread|rt|gcc_s|stdc\+\+)\.", name)}
+    assert {name.split(".")[0] for name in names - sanitizers} <= {"linux-vdso", "libc", "ld-linux-x86-64", "ld-linux-aarch64"}
+
+
+def test_spawner_can_be_read_in_one_sitting():
+    assert sum(path.read_text().count("\n") for path in (ROOT / "src/spawner").glob("*.[ch]")) < 2500

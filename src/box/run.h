@@ -1,0 +1,28 @@
+/* One run of a program in a fresh box, with its input and output. */
+#ifndef NC_RUN_H
+#define NC_RUN_H
+
+#include "base/buf.h"
+#include "tier/spawn.h"
+
+struct nc_run {
+	struct nc_box_order order;
+	uint64_t output_max; /* bytes of standard output and error together */
+	int input_fd;	     /* read from for the program's input; -EBADF: it gets none */
+	/* where output goes: to these descriptors as it comes, or, if -EBADF, into the buffers */
+	int output_fd, error_fd;
+	/* the outcome */
+	struct nc_buf output, error;
+	uint64_t output_bytes; /* of both together, printed or not */
+	uint64_t birth_ns;
+	struct nc_box_end end;
+	struct nacre_err failure; /* the box could not be made, or the program not started */
+};
+
+/*
+ * Runs it to its end. 0 if there is an outcome: run->failure, or run->end. -errno with err if Nacre
+ * itself failed on the way.
+ */
+int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* Capabilities and the other ways to privilege. */
+#include "kernel/caps.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Kernels know some forty capabilities; the first unknown one ends the search. */
+#define CAPABILITIES_MAX 64
+
+int nc_caps_bound(void)
+{
+	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
+				   SECBIT_NO_CAP_AMBIENT_RAISE |
+				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
+
+	for (int i = 0; i < CAPABILITIES_MAX; i++) {
+		if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0)
+			continue;
+		if (errno != EINVAL)
+			return -errno;
+		break;
+	}
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+int nc_caps_set(uint64_t keep)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {0};
+
+	for (int i = 0; i < 2; i++)
+		sets[i].effective = sets[i].permitted = (uint32_t)(keep >> (32 * i));
+	return syscall(SYS_capset, &header, sets) < 0 ? -errno : 0;
+}

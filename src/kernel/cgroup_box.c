@@ -1,0 +1,402 @@
+/* The group of one box: made with its limits, joined, read, reset, removed. */
+#include "kernel/cgroup_box.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/text.h"
+#include "kernel/cgroup_face.h"
+
+/*
+ * What may stay charged to a group that is reset. The kernel charges in batches of 64 pages per CPU
+ * and keeps what is left of them for the group, 0.5 to 0.8 MiB on two CPUs: no memory of the last
+ * box, and there for the next one to use.
+ */
+#define RESIDUE_MAX (2U * 1024 * 1024)
+
+static struct nc_cgroup_place place_of(const struct nc_cgroup *group, size_t tree)
+{
+	return (struct nc_cgroup_place){group->parent->tree[tree].fd, group->name};
+}
+
+static void group_init(struct nc_cgroup *group)
+{
+	*group = (struct nc_cgroup){.clone_fd = -EBADF};
+	for (size_t i = 0; i < NC_CGROUP_TREES_MAX; i++)
+		group->join_fd[i] = -EBADF;
+	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
+		group->gauge_fd[i] = -EBADF;
+}
+
+void nc_cgroup_join_close(struct nc_cgroup *group)
+{
+	if (!group->parent)
+		return;
+	group->clone_fd = nc_fd_close(group->clone_fd);
+	for (size_t i = 0; i < NC_CGROUP_TREES_MAX; i++)
+		group->join_fd[i] = nc_fd_close(group->join_fd[i]);
+}
+
+int nc_cgroup_remove(struct nc_cgroup *group)
+{
+	int error = 0;
+
+	if (!group->parent)
+		return 0;
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		struct nc_cgroup_place place = place_of(group, i);
+		int r = group->made & (1U << i) ? nc_cgroup_place_remove(&place) : 0;
+
+		if (r == 0)
+			group->made &= ~(1U << i);
+		else if (error == 0)
+			error = r;
+	}
+	if (error < 0)
+		return error;
+	nc_cgroup_join_close(group);
+	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
+		(void)nc_fd_close(group->gauge_fd[i]);
+	*group = (struct nc_cgroup){0};
+	return 0;
+}
+
+static void group_removep(struct nc_cgroup *group)
+{
+	(void)nc_cgroup_remove(group); /* nobody has been in it: it goes */
+}
+
+static int open_joins(struct nc_cgroup *group, struct nacre_err *err)
+{
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		const struct nc_cgroup_tree *tree = &group->parent->tree[i];
+		struct nc_cgroup_place place = place_of(group, i);
+		const char *file = tree->v2 ? "cgroup.procs" : "tasks";
+
+		if (tree->v2 && group->clone_fd < 0) {
+			group->clone_fd = openat(tree->fd, group->name,
+				O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+			if (group->clone_fd < 0)
+				return nc_err_errno(err, -errno, "Open group '%s'", group->name);
+		}
+		if (group->join_fd[i] >= 0)
+			continue;
+		group->join_fd[i] = nc_cgroup_open_file(&place, file, O_WRONLY);
+		if (group->join_fd[i] < 0)
+			return nc_err_errno(
+				err, group->join_fd[i], "Open %s of group '%s'", file, group->name);
+	}
+	return 0;
+}
+
+static int open_gauges(struct nc_cgroup *group, struct nacre_err *err)
+{
+	for (size_t i = 0; i < group->parent->n_gauges; i++) {
+		const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
+		struct nc_cgroup_place place = place_of(group, group->parent->gauge[i].tree);
+		int fd;
+
+		if (group->gauge_fd[i] >= 0)
+			continue;
+		fd = gauge->writable ? nc_cgroup_open_file(&place, gauge->file, O_RDWR) : -EACCES;
+		if (gauge->writable)
+			group->peak_resets = fd >= 0;
+		if (fd == -EACCES || fd == -EINVAL)
+			fd = nc_cgroup_open_file(&place, gauge->file, O_RDONLY);
+		/* counters that came with later kernels */
+		if (fd < 0 && fd != -ENOENT)
+			return nc_err_errno(
+				err, fd, "Open %s of group '%s'", gauge->file, group->name);
+		group->gauge_fd[i] = fd < 0 ? -EBADF : fd;
+	}
+	return 0;
+}
+
+static uint64_t limit_of(const struct nc_cgroup_limits *limits, size_t controller)
+{
+	switch ((enum nc_cgroup_controller)controller) {
+	case NC_CGROUP_MEMORY:
+		return limits->memory_bytes;
+	case NC_CGROUP_CPU:
+		return limits->cpu_milli;
+	case NC_CGROUP_PIDS:
+		return limits->pids;
+	case NC_CGROUP_IO:
+	case NC_CGROUP_FREEZER:
+	case NC_CGROUP_CONTROLLER_MAX:
+		break;
+	}
+	return 0;
+}
+
+/* Whether everything that is asked for can be had at all. */
+static int check_limits(const struct nc_cgroup_parent *parent,
+	const struct nc_cgroup_limits *limits, struct nacre_err *err)
+{
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		if (limit_of(limits, i) && !(parent->can & nc_cgroup_v1[i].can))
+			return nc_err_set(err, -EOPNOTSUPP,
+				"No %s limit: no control group with that controller can be made "
+				"here",
+				nc_cgroup_v1[i].name);
+	if (limits->memory_bytes && parent->swap_unknown)
+		return nc_err_set(err, -EOPNOTSUPP,
+			"No memory limit that covers swap: this kernel does not count swap per "
+			"group (swapaccount=1 at boot)");
+	if (limits->memory_bytes && nc_cgroup_pages(limits->memory_bytes) == 0)
+		return nc_err_set(err, -EINVAL, "A memory limit below one page");
+	return 0;
+}
+
+/* Sets the limits that differ from those that the group has. */
+static int set_limits(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
+{
+	const struct nc_cgroup_parent *parent = group->parent;
+
+	for (size_t i = 0; i < parent->n_trees; i++) {
+		const struct nc_cgroup_face *faces =
+			parent->tree[i].v2 ? nc_cgroup_v2 : nc_cgroup_v1;
+		struct nc_cgroup_place place = place_of(group, i);
+
+		for (size_t k = 0; k < NC_CGROUP_CONTROLLER_MAX; k++) {
+			uint64_t value = limit_of(limits, k), old = limit_of(&group->limits, k);
+			int r;
+
+			if (!(parent->tree[i].controllers & (1U << k)) || value == old)
+				continue;
+			r = faces[k].limit(&place, value, old == 0, parent->can, err);
+			if (r < 0)
+				return r;
+		}
+	}
+	group->limits = *limits;
+	return 0;
+}
+
+int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
+	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
+{
+	nc_cleanup(group_removep) struct nc_cgroup group = {0};
+	char quoted[NC_TEXT_QUOTED_MAX];
+	int r;
+
+	if (!nc_cgroup_name_ok(name))
+		return nc_err_set(err, -EINVAL, "%s cannot name a control group",
+			nc_text_quote(quoted, name));
+	r = check_limits(parent, limits, err);
+	if (r < 0)
+		return r;
+	group_init(&group);
+	group.parent = parent;
+	(void)snprintf(group.name, sizeof(group.name), "%s", name);
+	for (size_t i = 0; i < parent->n_trees; i++) {
+		if (mkdirat(parent->tree[i].fd, name, 0755) < 0)
+			return nc_err_errno(err, -errno, "Make the control group '%s'", name);
+		group.made |= 1U << i;
+	}
+	r = set_limits(&group, limits, err);
+	if (r == 0)
+		r = open_joins(&group, err);
+	if (r == 0)
+		r = open_gauges(&group, err);
+	if (r < 0)
+		return r;
+	*ret_group = group;
+	group = (struct nc_cgroup){0};
+	return 0;
+}
+
+int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned)
+{
+	/* the version 2 tree is the first: what kills the group reaches us from there on */
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		if (cloned && group->parent->tree[i].v2)
+			continue;
+		if (group->join_fd[i] < 0)
+			return -EBADF;
+		if (write(group->join_fd[i], "0", 1) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int read_gauges(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+{
+	struct nc_cgroup_usage usage = {0};
+	char text[NC_CGROUP_FILE_MAX] __attribute__((uninitialized));
+
+	for (size_t i = 0; i < group->parent->n_gauges; i++) {
+		int r;
+
+		if (group->gauge_fd[i] < 0)
+			continue;
+		r = nc_cgroup_read(group->gauge_fd[i], text, sizeof(text));
+		/* a disk that counts nothing for groups, on some kernels */
+		if (r == -EOPNOTSUPP)
+			continue;
+		if (r < 0)
+			return r;
+		group->parent->gauge[i].gauge->take(text, &usage);
+	}
+	*ret_usage = usage;
+	return 0;
+}
+
+/* Never below 0: a counter that the kernel sums up per CPU may seem to go back for a moment. */
+static void subtract(uint64_t *value, uint64_t base)
+{
+	*value -= base < *value ? base : *value;
+}
+
+int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+{
+	const struct nc_cgroup_usage *base = &group->base;
+	struct nc_cgroup_usage usage;
+	int r = read_gauges(group, &usage);
+
+	if (r < 0)
+		return r;
+	subtract(&usage.cpu_user_us, base->cpu_user_us);
+	subtract(&usage.cpu_system_us, base->cpu_system_us);
+	subtract(&usage.throttled_us, base->throttled_us);
+	subtract(&usage.oom_kills, base->oom_kills);
+	subtract(&usage.pids_refused, base->pids_refused);
+	subtract(&usage.io_read_bytes, base->io_read_bytes);
+	subtract(&usage.io_written_bytes, base->io_written_bytes);
+	if (group->reused)
+		usage.pids_peak = 0; /* the kernel cannot forget it */
+	*ret_usage = usage;
+	return 0;
+}
+
+/* Makes the kernel give back what nobody uses any more: free batches, pages of files. */
+static void drain_memory(const struct nc_cgroup *group, uint64_t now_bytes)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)now_bytes);
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		const struct nc_cgroup_tree *tree = &group->parent->tree[i];
+		struct nc_cgroup_place place = place_of(group, i);
+
+		if (!(tree->controllers & (1U << NC_CGROUP_MEMORY)))
+			continue;
+		/* what came of it is read afterwards */
+		if (tree->v2)
+			(void)nc_cgroup_write_file(&place, "memory.reclaim", text);
+		else
+			(void)nc_cgroup_write_file(&place, "memory.force_empty", "0");
+	}
+}
+
+static int check_no_groups_below(const struct nc_cgroup *group)
+{
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		struct stat status;
+
+		if (fstatat(group->parent->tree[i].fd, group->name, &status, AT_SYMLINK_NOFOLLOW) <
+			0)
+			return -errno;
+		if (status.st_nlink > 2)
+			return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+/*
+ * Linux 6.18 kills whoever is cloned by CLONE_INTO_CGROUP into a group on which cgroup.kill was
+ * ever used: it compares the number of kills with that of the cloning process's own group, taking
+ * it for a kill in the middle of the fork. So the directory is made anew, which on a hybrid host
+ * costs CPU time alone; with controllers a new group is as good.
+ */
+static int renew_killed(struct nc_cgroup *group)
+{
+	const struct nc_cgroup_parent *parent = group->parent;
+	struct nc_cgroup_place place;
+	int r;
+
+	if (!group->killed)
+		return 0;
+	assert(parent->tree[0].v2);
+	if (parent->tree[0].controllers)
+		return -EOPNOTSUPP;
+	place = place_of(group, 0);
+	group->clone_fd = nc_fd_close(group->clone_fd);
+	group->join_fd[0] = nc_fd_close(group->join_fd[0]);
+	for (size_t i = 0; i < parent->n_gauges; i++)
+		if (parent->gauge[i].tree == 0)
+			group->gauge_fd[i] = nc_fd_close(group->gauge_fd[i]);
+	r = nc_cgroup_place_remove(&place);
+	if (r < 0)
+		return r;
+	group->made &= ~1U;
+	if (mkdirat(place.fd, place.name, 0755) < 0)
+		return -errno;
+	group->made |= 1U;
+	group->killed = false;
+	return open_gauges(group, NULL);
+}
+
+/* Forgets the memory peak. The group is empty. */
+static int reset_memory(struct nc_cgroup *group)
+{
+	uint64_t deadline_ns = nc_clock_ns() + NC_CGROUP_STEP_MS * NC_NS_PER_MS;
+	struct nc_cgroup_usage usage;
+	unsigned int moment_us = 0;
+	int r;
+
+	if (!(group->parent->can & NC_CGROUP_CAN_MEMORY))
+		return 0;
+	if (!group->peak_resets)
+		return -EOPNOTSUPP;
+	/* mappings and page tables of the dead are freed some grace periods (RCU) later */
+	while ((r = read_gauges(group, &usage)) == 0 && usage.memory_now_bytes > RESIDUE_MAX) {
+		if (nc_clock_ns() >= deadline_ns)
+			return -EOPNOTSUPP;
+		if (moment_us == 0)
+			drain_memory(group, usage.memory_now_bytes);
+		nc_cgroup_pause(&moment_us);
+	}
+	for (size_t i = 0; r == 0 && i < group->parent->n_gauges; i++)
+		if (group->parent->gauge[i].gauge->writable &&
+			pwrite(group->gauge_fd[i], "0", 1, 0) < 0)
+			r = -errno;
+	return r;
+}
+
+int nc_cgroup_reset(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
+{
+	int r = check_limits(group->parent, limits, err);
+
+	if (r < 0)
+		return r;
+	r = nc_cgroup_is_empty(group);
+	if (r == 0)
+		r = -EBUSY;
+	if (r > 0)
+		r = check_no_groups_below(group);
+	if (r == 0)
+		r = renew_killed(group);
+	if (r == 0)
+		r = reset_memory(group);
+	if (r == 0 && group->parent->can & NC_CGROUP_CAN_FREEZE)
+		r = nc_cgroup_freeze(group, false);
+	if (r == 0)
+		r = read_gauges(group, &group->base);
+	/* a zombie counts until it is reaped, and would count against the next box */
+	if (r == 0 && group->base.pids_now > 0)
+		r = -EBUSY;
+	if (r < 0)
+		return nc_err_errno(err, r, "Reset the control group '%s'", group->name);
+	group->reused = true;
+	r = set_limits(group, limits, err);
+	return r < 0 ? r : open_joins(group, err);
+}

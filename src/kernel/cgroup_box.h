@@ -1,0 +1,212 @@
+/*
+ * The control groups that boxes live in, version 1 and 2 behind one interface.
+ *
+ * The spawner opens one parent, which is a directory "nacre-<id>" in every hierarchy that it uses,
+ * and makes one group per box below it. Which hierarchies there are is decided once, at the
+ * opening: controllers of version 1 where they are mounted, of version 2 where it can hand them
+ * down, and the version 2 tree in any case, because it kills, freezes and counts CPU time without a
+ * controller.
+ *
+ *	nc_cgroup_parent_open(&parent, id, &err);
+ *	nc_cgroup_make(&parent, "bx_1", &limits, &group, &err);
+ *	clone3(CLONE_INTO_CGROUP if group.clone_fd >= 0, .cgroup = group.clone_fd)
+ *		child: nc_cgroup_join_self(&group, group.clone_fd >= 0), then everything else
+ *	nc_cgroup_join_close(&group);
+ *	...
+ *	nc_cgroup_kill(&group); nc_cgroup_wait_empty(&group, deadline); wait for the children;
+ *	nc_cgroup_usage(&group, &usage);
+ *	nc_cgroup_reset(&group, &limits) or nc_cgroup_remove(&group);
+ *	nc_cgroup_parent_close(&parent);
+ *
+ * For a process with one thread. Nothing here sends a signal to a pid of 1 or less or to ourselves.
+ */
+#ifndef NC_CGROUP_BOX_H
+#define NC_CGROUP_BOX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "kernel/cgroup.h"
+
+/* Letters, digits, '_' and '-', at most this many and not none: ids of parents, names of groups. */
+#define NC_CGROUP_NAME_MAX 64U
+/* The version 2 tree and one per controller of version 1. */
+#define NC_CGROUP_TREES_MAX (NC_CGROUP_CONTROLLER_MAX + 1)
+/* Files that usage is read from. */
+#define NC_CGROUP_GAUGES_MAX 12
+
+/* What the groups of a parent can do, as bits. */
+enum nc_cgroup_can {
+	NC_CGROUP_CAN_MEMORY = 1 << 0,	 /* limit and count memory */
+	NC_CGROUP_CAN_SWAP = 1 << 1,	 /* the memory limit covers swap */
+	NC_CGROUP_CAN_CPU = 1 << 2,	 /* limit CPU time and count what was withheld */
+	NC_CGROUP_CAN_PIDS = 1 << 3,	 /* limit and count processes, threads being some of them */
+	NC_CGROUP_CAN_IO = 1 << 4,	 /* count bytes from and to disks; version 1: not those that
+					  * were written through the page cache */
+	NC_CGROUP_CAN_CPU_TIME = 1 << 5, /* count CPU time */
+	NC_CGROUP_CAN_KILL = 1 << 6,	 /* cgroup.kill; without it killing takes several steps */
+	NC_CGROUP_CAN_FREEZE = 1 << 7,
+	NC_CGROUP_CAN_CLONE = 1 << 8, /* clone3() into the group; see struct nc_cgroup */
+};
+
+/* One hierarchy. */
+struct nc_cgroup_tree {
+	bool v2;
+	unsigned int controllers; /* bits, 1 << enum nc_cgroup_controller */
+	int above_fd;		  /* the directory in which "nacre-<id>" is */
+	int fd;			  /* that one; the groups' directories are in it */
+};
+
+struct nc_cgroup_gauge;
+
+/* Where groups are made. Fields are for reading; it must not move while it has groups. */
+struct nc_cgroup_parent {
+	unsigned int can;  /* enum nc_cgroup_can */
+	bool swap_unknown; /* this kernel can swap, but does not count it per group */
+	char id[NC_CGROUP_NAME_MAX + 1];
+	size_t n_trees;
+	struct nc_cgroup_tree tree[NC_CGROUP_TREES_MAX]; /* that of version 2 is the first */
+	size_t n_gauges;
+	struct {
+		const struct nc_cgroup_gauge *gauge;
+		size_t tree;
+	} gauge[NC_CGROUP_GAUGES_MAX];
+};
+
+/* 0: no limit of this kind. */
+struct nc_cgroup_limits {
+	uint64_t memory_bytes; /* with swap; at least a page, rounded down to pages */
+	uint64_t pids;	       /* processes and threads, zombies included */
+	uint64_t cpu_milli;    /* thousandths of one CPU */
+};
+
+/* What a group has used since it was made or reset; 0 also where parent->can lacks the counter. */
+struct nc_cgroup_usage {
+	uint64_t cpu_user_us;
+	uint64_t cpu_system_us;
+	uint64_t throttled_us; /* time that the CPU limit withheld, summed over CPUs */
+	uint64_t memory_peak_bytes;
+	uint64_t memory_now_bytes; /* what is left of files and of the kernel's caches included */
+	uint64_t oom_kills; /* processes that the kernel killed for want of memory, or one more */
+	uint64_t pids_now;
+	uint64_t pids_peak;    /* 0: not known (before Linux 6.11, and in a group that was reset) */
+	uint64_t pids_refused; /* forks that failed at the limit */
+	uint64_t io_read_bytes;
+	uint64_t io_written_bytes;
+};
+
+/* One box's group. Zero-initialised it is none, which _join_close and _remove accept. */
+struct nc_cgroup {
+	const struct nc_cgroup_parent *parent;
+	char name[NC_CGROUP_NAME_MAX + 1];
+	unsigned int made; /* bits: the trees in which its directory exists */
+	/*
+	 * The directory in the version 2 tree, for clone3() with CLONE_INTO_CGROUP, or -EBADF. The
+	 * only cheap way into that tree: a write to cgroup.procs waits 7 ms for the kernel (RCU).
+	 */
+	int clone_fd;
+	int join_fd[NC_CGROUP_TREES_MAX];
+	int gauge_fd[NC_CGROUP_GAUGES_MAX];
+	bool peak_resets; /* the kernel can forget the memory peak */
+	bool killed;	  /* by cgroup.kill: whoever is cloned into it dies, see cgroup_box.c */
+	bool reused;	  /* reset at least once: counters are differences from base */
+	struct nc_cgroup_limits limits;
+	struct nc_cgroup_usage base;
+};
+
+/*
+ * Finds the hierarchies of this process and makes "nacre-<id>" in them. On version 2 controllers
+ * are handed down to it; if the group that we are in cannot do that (it holds processes), the top
+ * of the mounted tree is taken instead. Controllers that were switched on above stay on: somebody
+ * may have begun to rely on them. What cannot be had is missing in parent->can and is no error.
+ * -EINVAL: a bad id; -EEXIST: somebody has this id, or left it (nc_cgroup_sweep from another id).
+ */
+int nc_cgroup_parent_open(struct nc_cgroup_parent *parent, const char *id, struct nacre_err *err);
+
+/* The same with hierarchies that were found before, or are a part of them; borrows host. */
+int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host,
+	const char *id, struct nacre_err *err);
+
+/* Removes the parent's directories, which stay if there are groups in them, and closes it. */
+void nc_cgroup_parent_close(struct nc_cgroup_parent *parent);
+
+/*
+ * Finds "nacre-<id>" of other ids beside ours, asks is_dead for each, and of those that are dead
+ * kills what is inside and removes it all. is_dead must be sure: `nacre doctor` makes such groups
+ * too, for a moment (ids "pr_..."). Goes on after failures and returns the first; otherwise the
+ * number of directories removed (one per hierarchy). A process that does not die holds it up for
+ * half a second.
+ */
+int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
+	bool (*is_dead)(const char *id, void *context), void *context);
+
+/*
+ * Makes a group with all of its limits set and read back, before anything is in it. A limit that
+ * cannot be had is an error that names it (-EOPNOTSUPP: no controller; -ERANGE, -EINVAL: the
+ * kernel refuses or changes the value); nothing is left behind. Borrows parent until _remove.
+ *
+ * A memory limit includes swap: version 2 allows none (zswap neither) and kills the whole group
+ * when memory runs out; version 1 counts both together and kills one process at a time, so the
+ * caller kills the rest when oom_kills goes up.
+ */
+int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
+	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err);
+
+/*
+ * Puts the calling process, which has one thread and still its privileges, into the group. cloned:
+ * clone3() has put it into clone_fd's directory already. Async-signal-safe. On failure the process
+ * may be in some of the hierarchies: it must end. Before it runs foreign code it must have closed
+ * the group's descriptors, by execve() or close_range().
+ */
+int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned);
+
+/*
+ * Closes the descriptors for joining, when nobody will join any more: every open descriptor of the
+ * spawner costs each of its forks about 60 ns. nc_cgroup_reset opens them again.
+ */
+void nc_cgroup_join_close(struct nc_cgroup *group);
+
+/* Reads the counters, through descriptors that are kept open: some microseconds. 0 or -errno. */
+int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage);
+
+/*
+ * Sends SIGKILL to everything in the group, in a way that nothing can escape by forking. With
+ * cgroup.kill this returns at once, and what was killed goes on dying for a moment; without it the
+ * group is frozen, killed and thawed until it is empty. -ETIMEDOUT: not empty after 200 ms;
+ * -EOPNOTSUPP: the group is in no hierarchy at all. Nobody may join any more, until a reset.
+ */
+int nc_cgroup_kill(struct nc_cgroup *group);
+
+/* 1: no process in the group is alive (zombies may be there); 0: some are; or -errno. */
+int nc_cgroup_is_empty(const struct nc_cgroup *group);
+
+/* Waits for that until deadline_ns on the monotonic clock. 0, -ETIMEDOUT or another -errno. */
+int nc_cgroup_wait_empty(const struct nc_cgroup *group, uint64_t deadline_ns);
+
+/*
+ * Stops everything in the group, or lets it go on. Waits until all of it stands still, at most
+ * 200 ms: -ETIMEDOUT then, with the freezing under way. -EOPNOTSUPP: there is no way to freeze.
+ */
+int nc_cgroup_freeze(const struct nc_cgroup *group, bool frozen);
+
+/*
+ * Makes an emptied group as good as new for the next box, with these limits. -EBUSY: processes or
+ * unreaped zombies are in it; -EOPNOTSUPP: it cannot be as new (the kernel does not forget the
+ * memory peak: version 2 before Linux 6.12; a version 2 group with controllers was killed; more
+ * than 2 MiB stay charged, which is more than the kernel's batches, so it may be memory of the last
+ * box). What stays below that shows in the two memory numbers of the next box. After any failure
+ * the group is good only for _remove.
+ */
+int nc_cgroup_reset(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err);
+
+/*
+ * Removes the group, and groups below it that a crash left. Must succeed when every process is
+ * gone; the kernel is given half a second to notice. On success the group is none, as if
+ * zero-initialised; on failure (-EBUSY) it is as before, for another try.
+ */
+int nc_cgroup_remove(struct nc_cgroup *group);
+
+#endif

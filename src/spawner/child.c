@@ -1,0 +1,243 @@
+/*
+ * What the spawner's children do between their birth and the program that they become. Nothing here
+ * allocates or locks, and every step that fails ends the child with a report: nothing foreign runs
+ * unless each one succeeded.
+ */
+#include "spawner/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/pidfd.h"
+#include "kernel/caps.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+
+#define READY_FD 3
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_Noreturn static void give_up(int report_fd, int error, const char *step)
+{
+	char report[NC_CHILD_REPORT_MAX];
+	int size;
+
+	memcpy(report, &error, sizeof(error));
+	size = snprintf(report + sizeof(error), sizeof(report) - sizeof(error), "%s", step);
+	(void)nc_fd_write_all(report_fd, report, sizeof(error) + (size_t)size);
+	_exit(125);
+}
+
+#define STEP(report_fd, text, call)                                                                \
+	do {                                                                                       \
+		int _r = (call);                                                                   \
+		if (_r < 0)                                                                        \
+			give_up(report_fd, -_r, text);                                             \
+	} while (0)
+
+/* Turns "-1 and errno" into -errno. */
+static int checked(int result)
+{
+	return result < 0 ? -errno : result;
+}
+
+static int wait_for_go(int go_fd)
+{
+	char byte;
+	ssize_t n = nc_fd_read_upto(go_fd, &byte, 1);
+
+	return n < 0 ? (int)n : n == 1 ? 0 : -ECANCELED;
+}
+
+static int become(unsigned int id)
+{
+	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Handlers and masks are inherited through exec; a program expects neither. */
+static int reset_signals(void)
+{
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		(void)signal(i, SIG_DFL); /* KILL, STOP and libc's own say EINVAL */
+	(void)sigemptyset(&none);
+	return checked(sigprocmask(SIG_SETMASK, &none, NULL));
+}
+
+/* Dies with the spawner. Set after the last change of user id, which would clear it. */
+static int die_with_parent(void)
+{
+	return checked(prctl(PR_SET_PDEATHSIG, SIGKILL));
+}
+
+static int stdio_to_null(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+		return -errno;
+	return 0;
+}
+
+_Noreturn void nc_child_first(const struct nc_first *first)
+{
+	static char name[] = "nacre-init";
+	static char *const argv[] = {name, NULL};
+	static char *const env[] = {NULL};
+	const char *step = "";
+	int report = first->report_fd;
+	int r;
+
+	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
+	STEP(report, "start a session", checked(setsid()));
+	STEP(report, "reset signals", reset_signals());
+	if (!first->single_id)
+		STEP(report, "become the box's root", become(0));
+	(void)umask(022);
+	STEP(report, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
+	r = nc_root_build(&first->root, &step);
+	STEP(report, step, r);
+	STEP(report, "detach from the spawner's files", stdio_to_null());
+	STEP(report, "close the ways to capabilities", nc_caps_bound());
+	STEP(report, "drop capabilities", nc_caps_set(0));
+	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+	STEP(report, "die with the spawner", die_with_parent());
+	/* all but the pipe that says "ready" close when nacre-init takes over */
+	STEP(report, "mark descriptors", checked(close_range(READY_FD, ~0U, CLOSE_RANGE_CLOEXEC)));
+	if (report == READY_FD)
+		STEP(report, "keep the report", checked(fcntl(report, F_SETFD, 0)));
+	else
+		STEP(report, "keep the report", checked(dup2(report, READY_FD)));
+	(void)syscall(SYS_execveat, first->init_fd, "", argv, env, AT_EMPTY_PATH);
+	give_up(report, errno, "start nacre-init");
+}
+
+static int set_limit(int which, uint64_t value)
+{
+	struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+
+	return checked(setrlimit(which, &limit));
+}
+
+static int set_limits(const struct nc_payload *payload)
+{
+	const struct nc_box_limits *limits = payload->limits;
+	struct rlimit stack = {.rlim_cur = 8U << 20, .rlim_max = 64U << 20};
+	int r = 0;
+
+	/* 1, not 0: the kernel starts a piped core handler for 0, but not for 1 */
+	r = r < 0 ? r : set_limit(RLIMIT_CORE, 1);
+	r = r < 0 ? r : set_limit(RLIMIT_NOFILE, limits->open_files);
+	r = r < 0 ? r : set_limit(RLIMIT_MEMLOCK, 64U << 10);
+	r = r < 0 ? r : set_limit(RLIMIT_MSGQUEUE, 0);
+	r = r < 0 ? r : set_limit(RLIMIT_NICE, 0);
+	r = r < 0 ? r : set_limit(RLIMIT_RTPRIO, 0);
+	r = r < 0 ? r : checked(setrlimit(RLIMIT_STACK, &stack));
+	/* counted per user namespace since Linux 5.14, so that it is the box's own */
+	r = r < 0 ? r : set_limit(RLIMIT_NPROC, limits->pids);
+	if (payload->no_cgroup)
+		/* not RLIMIT_AS: Node and Go reserve far more addresses than they use */
+		r = r < 0 ? r : set_limit(RLIMIT_DATA, limits->memory_bytes);
+	if (limits->cpu_time_ms > 0)
+		r = r < 0 ? r : set_limit(RLIMIT_CPU, (limits->cpu_time_ms + 999) / 1000);
+	return r;
+}
+
+static int take_stdio(const int *stdio)
+{
+	int high[3];
+
+	/* out of the way first: one of them may be 0, 1 or 2 itself */
+	for (int i = 0; i < 3; i++) {
+		high[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+		if (high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(high[i], i) < 0)
+			return -errno;
+	return 0;
+}
+
+static int go_to(const char *dir)
+{
+	char where[NC_BOX_DIR_MAX + 1];
+
+	if (chdir(dir) < 0)
+		return -errno;
+	/* CVE-2024-21626: a directory of the host's shows as one that cannot be reached */
+	if (!getcwd(where, sizeof(where)))
+		return -errno;
+	return where[0] == '/' ? 0 : -EXDEV;
+}
+
+static const char *find_path(char *const *env)
+{
+	for (; *env; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	return DEFAULT_PATH;
+}
+
+/* Becomes the program, or returns why not. ENOENT counts least: another directory may have it. */
+static int execute(char *const *argv, char *const *env)
+{
+	int error = ENOENT;
+
+	if (strchr(argv[0], '/')) {
+		(void)execve(argv[0], argv, env);
+		return -errno;
+	}
+	for (const char *dir = find_path(env); *dir;) {
+		const char *end = strchrnul(dir, ':');
+		char path[4096];
+
+		if (snprintf(path, sizeof(path), "%.*s/%s", (int)(end - dir), dir, argv[0]) <
+			(int)sizeof(path)) {
+			(void)execve(path, argv, env);
+			if (errno != ENOENT && errno != ENOTDIR)
+				error = errno;
+		}
+		dir = *end ? end + 1 : end;
+	}
+	return -error;
+}
+
+_Noreturn void nc_child_payload(const struct nc_payload *payload)
+{
+	const int spaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
+			   CLONE_NEWUTS | CLONE_NEWCGROUP;
+	int report = payload->report_fd;
+
+	STEP(report, "enter the box", checked(setns(payload->box_fd, spaces)));
+	STEP(report, "start a session", checked(setsid()));
+	STEP(report, "reset signals", reset_signals());
+	(void)umask(022);
+	STEP(report, "take over the pipes", take_stdio(payload->stdio));
+	STEP(report, "set limits", set_limits(payload));
+	STEP(report, "close the ways to capabilities", nc_caps_bound());
+	STEP(report, "become the sandbox's user", become(NC_SANDBOX_ID));
+	STEP(report, "drop capabilities", nc_caps_set(0));
+	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+	STEP(report, "die with the spawner", die_with_parent());
+	STEP(report, "change the directory", go_to(payload->dir));
+	STEP(report, "close descriptors", checked(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)));
+	STEP(report, "restrict by Landlock", nc_fence_payload());
+	STEP(report, "restrict system calls", nc_filter_load(NC_FILTER_CONTAINER, NULL));
+	STEP(report, "start the program", execute(payload->argv, payload->env));
+	give_up(report, EPROTO, "start the program");
+}

@@ -1,0 +1,40 @@
+/* What the spawner's children do between their birth and the program that they become. */
+#ifndef NC_SPAWNER_CHILD_H
+#define NC_SPAWNER_CHILD_H
+
+#include "kernel/boxwire.h"
+#include "spawner/root.h"
+
+/*
+ * How a child says what went wrong: the errno as four bytes, then the step. A child that succeeds
+ * says nothing (the pipe closes) or, nacre-init, one 'r'.
+ */
+#define NC_CHILD_REPORT_MAX 128
+
+/* The first process of a box. It waits for one byte on go_fd before it does anything. */
+struct nc_first {
+	struct nc_root_spec root;
+	int go_fd;
+	int report_fd;
+	int init_fd;	/* nacre-init, to be executed */
+	bool single_id; /* one user id is mapped, so there is no id 0 to become */
+};
+
+_Noreturn void nc_child_first(const struct nc_first *first);
+
+/* The payload of a box, forked by the spawner into the box's pid namespace. */
+struct nc_payload {
+	int box_fd; /* pidfd of the box's first process */
+	int report_fd;
+	int stdio[3];
+	const struct nc_box_limits *limits;
+	const char *dir;
+	char *const *argv;
+	char *const *env;
+	bool single_id;
+	bool no_cgroup; /* rlimits must do what they can */
+};
+
+_Noreturn void nc_child_payload(const struct nc_payload *payload);
+
+#endif

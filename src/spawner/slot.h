@@ -1,0 +1,28 @@
+/*
+ * Ranges of user ids, one per living box. A range is held by a lock on a file, so that several
+ * spawners on one machine never share one, and a spawner that dies lets its ranges go.
+ */
+#ifndef NC_SPAWNER_SLOT_H
+#define NC_SPAWNER_SLOT_H
+
+#include "base/error.h"
+
+/* Ids per range, and how many ranges there are, from the first id on. */
+#define NC_SLOT_IDS 65536U
+#define NC_SLOT_FIRST_ID 0x70000000U
+#define NC_SLOT_COUNT 4095U
+
+struct nc_slot {
+	int lock_fd; /* -EBADF: none is held */
+	unsigned int first_id;
+};
+
+/* Opens the directory of locks, making it if need be. Only for root. Returns a descriptor. */
+int nc_slot_open_dir(struct nacre_err *err);
+
+/* Takes a range that nobody holds. -EBUSY: all are held. */
+int nc_slot_take(int dir_fd, struct nc_slot *ret_slot);
+
+void nc_slot_give_back(struct nc_slot *slot);
+
+#endif

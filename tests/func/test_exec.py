@@ -1,0 +1,310 @@
+"""nacre exec: a command in a fresh box, as root and as an ordinary user."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, NOBODY, environment
+
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-init")
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Copies that an ordinary user may execute, wherever the build tree is."""
+    directory = tmp_path_factory.mktemp("programs")
+    for part in (directory, *directory.parents):
+        if part == pathlib.Path("/tmp"):
+            break
+        part.chmod(0o755)
+    for name in PROGRAMS:
+        shutil.copy(BUILD / name, directory / name)
+    return directory
+
+
+@pytest.fixture(params=["root", "user"])
+def box(request, programs, tmp_path):
+    """Runs `nacre exec` with the given arguments, as root or as nobody."""
+    prefix = []
+    if request.param == "root" and os.geteuid() != 0:
+        pytest.skip("needs root")
+    if request.param == "user":
+        if os.geteuid() == 0:
+            prefix = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+        if subprocess.run([*prefix, "unshare", "--user", "true"], capture_output=True).returncode != 0:
+            pytest.skip("no user namespaces for ordinary users here")
+
+    def run(*args, **options):
+        options.setdefault("timeout", 60)
+        options.setdefault("text", True)
+        options.setdefault("capture_output", True)
+        options.setdefault("env", environment(tmp_path))
+        if options.get("input") is None:
+            options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run([*prefix, programs / "nacre", "exec", *args], **options)
+
+    def start(*args, **options):
+        return subprocess.Popen([*prefix, programs / "nacre", "exec", *args], env=environment(tmp_path), text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+    run.start = start
+    run.user = request.param
+    return run
+
+
+def python(box, code, *options, **more):
+    return box(*options, "--", "python3", "-c", code, **more)
+
+
+def test_output_input_and_status_are_passed_through(box):
+    done = box("--", "sh", "-c", "cat; echo err >&2; exit 42", input="in\n")
+    assert (done.returncode, done.stdout, done.stderr) == (42, "in\n", "err\n")
+
+
+def test_first_word_ends_the_options(box):
+    done = box("echo", "--timeout", "x")
+    assert (done.returncode, done.stdout) == (0, "--timeout x\n")
+
+
+@pytest.mark.parametrize("command, code, words", [
+    (["nosuch"], 127, "No such file or directory"),
+    (["/nosuch/program"], 127, "No such file or directory"),
+    (["/etc/passwd"], 126, "Permission denied"),
+    (["/usr"], 126, "Permission denied"),
+])
+def test_what_cannot_be_started(box, command, code, words):
+    done = box("--", *command)
+    assert done.returncode == code and words in done.stderr and done.stdout == ""
+
+
+def test_signals_become_128_plus_n(box):
+    assert box("--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
+    assert box("--", "sh", "-c", "kill -KILL $$").returncode == 128 + signal.SIGKILL
+
+
+def test_timeout_ends_everything_and_exits_124(box):
+    started = time.monotonic()
+    done = box("--timeout", "300ms", "--", "sh", "-c", "trap '' TERM INT; (setsid sleep 1000 &) ; sleep 1000")
+    assert done.returncode == 124
+    assert time.monotonic() - started < 20
+    left = subprocess.run(["pgrep", "-xf", "sleep 1000"], capture_output=True, text=True).stdout
+    assert left == ""
+
+
+def test_background_process_does_not_outlive_the_command(box):
+    done = box("--", "sh", "-c", "sleep 997 & echo done")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert subprocess.run(["pgrep", "-xf", "sleep 997"], capture_output=True).returncode == 1
+
+
+def test_inside_it_is_an_ordinary_machine_of_its_own(box):
+    code = """
+import getpass, os, socket
+assert os.getuid() == 1000 and getpass.getuser() == "sandbox" and os.getcwd() == "/workspace"
+assert socket.gethostname() == "nacre"
+assert sorted(os.listdir("/dev")) == sorted(
+    "fd full null random shm stderr stdin stdout tty urandom zero".split()), os.listdir("/dev")
+for path in ("/home", "/sys", "/run", "/boot", "/etc/shadow", "/var/log", "/opt", "/srv"):
+    assert not os.path.exists(path), path
+assert os.listdir("/root") == [] or not os.access("/root", os.R_OK)
+for path in ("/", "/usr", "/etc", "/dev", "/proc"):
+    try:
+        open(path + "/canary", "w")
+    except OSError:
+        continue
+    raise AssertionError(path + " can be written")
+for path in ("/workspace", "/tmp", "/dev/shm", "/var/tmp"):
+    open(path + "/file", "w").write("x")
+assert set(os.environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "SHELL", "TMPDIR", "USER", "PWD", "OLDPWD", "SHLVL", "_"}
+assert sorted(map(int, os.listdir("/proc/self/fd")))[:3] == [0, 1, 2] and len(os.listdir("/proc/self/fd")) <= 4
+assert {name for _, name in socket.if_nameindex()} == {"lo"}
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"))
+assert status["NoNewPrivs"].strip() == "1"
+print("good")
+"""
+    done = python(box, code)
+    assert done.stdout == "good\n", done.stderr
+
+
+def test_servers_on_loopback_work(box):
+    code = """
+import socket, threading
+server = socket.create_server(("127.0.0.1", 0))
+threading.Thread(target=lambda: server.accept()[0].sendall(b"hello")).start()
+print(socket.create_connection(server.getsockname()).recv(5).decode())
+"""
+    assert python(box, code, "--pids", "16").stdout == "hello\n"
+
+
+def test_nothing_but_loopback_is_reachable(box):
+    code = """
+import socket
+for family, address in ((socket.AF_INET, ("192.0.2.1", 80)), (socket.AF_INET6, ("2001:db8::1", 80))):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        try:
+            socket.socket(family, kind).connect(address)
+        except OSError as error:
+            print(error.strerror)
+"""
+    done = python(box, code)
+    assert done.stdout == "Network is unreachable\n" * 4, done.stdout + done.stderr
+
+
+def test_environment_comes_from_the_options_alone(box, tmp_path):
+    done = box("--env", "A=1", "--env=B=x=y", "--env", "HOME=/tmp", "--", "env",
+               env={**environment(tmp_path), "SECRET_TOKEN": "hush"})
+    lines = done.stdout.splitlines()
+    assert "A=1" in lines and "B=x=y" in lines and "HOME=/tmp" in lines and "HOME=/workspace" not in lines
+    assert "hush" not in done.stdout
+
+
+def test_disk_limit_counts_bytes_and_files_of_all_places_together(box):
+    code = """
+import errno, os
+written = 0
+for path in ("/workspace/a", "/tmp/b", "/dev/shm/c"):
+    with open(path, "wb", buffering=0) as file:
+        try:
+            for _ in range(2048):
+                written += file.write(bytes(1024))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+print(written)
+"""
+    written = int(python(box, code, "--disk", "1MB").stdout)
+    assert 900 * 1024 <= written <= 1024 * 1024
+    done = box("--disk", "256KB", "--", "sh", "-c", "i=0; while true >/tmp/$i; do i=$((i + 1)); done 2>/dev/null; echo $i")
+    assert 16 <= int(done.stdout) <= 256
+
+
+def test_process_limit(box):
+    code = """
+import os
+made = 0
+try:
+    for _ in range(100):
+        if os.fork() == 0:
+            os.read(os.pipe()[0], 1)
+        made += 1
+except BlockingIOError:
+    print(made)
+"""
+    assert int(python(box, code, "--pids", "10").stdout) in (8, 9)
+
+
+@pytest.mark.parametrize("command, words", [
+    (["node", "-e", "require('fs').writeFileSync('/tmp/x', 'y'); console.log(6 * 7)"], "42\n"),
+    (["python3", "-c", "import concurrent.futures as f; print(sum(f.ThreadPoolExecutor(8).map(int, '1234')))"], "10\n"),
+    (["python3", "-c", "import multiprocessing as m; print(sum(m.Pool(2).map(abs, [-1, -2])))"], "3\n"),
+    (["bash", "-c", "echo b a | tr ' ' '\\n' | sort | tr '\\n' ' '"], "a b "),
+    (["sh", "-c", "echo 'int main(void){return 7;}' >a.c && cc a.c -o a && ./a; echo $?"], "7\n"),
+    (["perl", "-e", "print 1 + 1"], "2"),
+])
+def test_honest_programs_work_with_the_built_in_limits(box, command, words):
+    if not shutil.which(command[0], path="/usr/bin:/bin"):
+        pytest.skip(f"no {command[0]} below /usr")
+    done = box("--", *command)
+    assert done.stdout == words, done.stderr
+
+
+def test_output_limit(box):
+    done = box("--output", "1000", "--", "sh", "-c", "yes; echo never")
+    assert len(done.stdout) == 1000 and done.returncode == 128 + signal.SIGKILL
+    assert done.stderr == "nacre exec: Ended: output_limit\n"
+
+
+def test_json(box):
+    done = box("--json", "--", "sh", "-c", "printf 'a\\377b'; echo err >&2; head -c 5000 /dev/zero >/tmp/x; exit 3")
+    answer = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert (answer["status"], answer["exit_code"], answer["signal"]) == ("error", 3, None)
+    assert (answer["stdout"], answer["stderr"], answer["truncated"]) == ("a\ufffdb", "err\n", False)
+    assert answer["usage"]["disk_bytes"] >= 5000 and answer["usage"]["output_bytes"] == 7
+    assert 0 < answer["usage"]["wall_seconds"] < 30 and answer["usage"]["memory_peak_bytes"] > 100000
+    answer = json.loads(box("--json", "--timeout", "200ms", "--", "sleep", "9").stdout)
+    assert (answer["status"], answer["exit_code"], answer["signal"]) == ("timeout", None, 9)
+    answer = json.loads(box("--json", "--output", "10", "--", "yes").stdout)
+    assert (answer["status"], answer["truncated"], len(answer["stdout"])) == ("output_limit", True, 10)
+
+
+@pytest.mark.parametrize("args, words", [
+    ([], "Name a command"),
+    (["--memory", "lots", "--", "true"], "Option '--memory': found 'lots', expected a size"),
+    (["--memory", "1KB", "--", "true"], "Option '--memory': found '1KB'"),
+    (["--timeout", "0", "--", "true"], "Option '--timeout': found '0', expected a time"),
+    (["--timeout", "-1", "--", "true"], "Option '--timeout': found '-1'"),
+    (["--cpus", "0", "--", "true"], "Option '--cpus': found '0'"),
+    (["--pids", "0", "--", "true"], "Option '--pids': found '0'"),
+    (["--disk", "1.5.5", "--", "true"], "Option '--disk': found '1.5.5'"),
+    (["--output", "", "--", "true"], "Option '--output': found ''"),
+    (["--env", "novalue", "--", "true"], "Option '--env': found 'novalue', expected NAME=VALUE"),
+    (["--env", "=x", "--", "true"], "Option '--env': found '=x'"),
+    (["--", "echo", "x" * 60000], "longer than 48 KiB"),
+])
+def test_wrong_calls_exit_125(box, args, words):
+    done = box(*args)
+    assert done.returncode == 125 and words in done.stderr and done.stdout == ""
+
+
+def test_arguments_are_bytes(box):
+    done = box("--", b"printf", b"%s|", b"a\xffb", b"", b"c d", b"new\nline", text=False)
+    assert done.stdout == b"a\xffb||c d|new\nline|"
+
+
+def test_closed_standard_output_ends_the_box(box):
+    process = box.start("--", "yes")
+    process.stdout.readline()
+    process.stdout.close()
+    process.wait(timeout=30)
+    process.stderr.close()
+    assert process.returncode != 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_interrupting_it_leaves_nothing(box, how):
+    process = box.start("--", "sh", "-c", "echo up; sleep 995", start_new_session=True)
+    assert process.stdout.readline() == "up\n"
+    os.killpg(process.pid, how)
+    process.wait(timeout=30)
+    process.communicate()
+    for _ in range(100):
+        if subprocess.run(["pgrep", "-xf", "sleep 995"], capture_output=True).returncode == 1:
+            return
+        time.sleep(0.05)
+    pytest.fail("the box outlived its parents")
+
+
+def test_large_streams_come_through_whole(box):
+    data = os.urandom(3 << 20)
+    done = box("--", "cat", input=data, text=False)
+    assert done.stdout == data
+
+
+def test_spawner_is_not_for_hands():
+    done = subprocess.run([BUILD / "nacre-spawner"], capture_output=True, text=True, close_fds=True)
+    assert done.returncode == 125 and "started by nacre" in done.stderr
+
+
+def test_worker_and_payload_have_no_privilege(programs, tmp_path, as_root):
+    """While a box runs: the worker is nobody's user, and the payload's ids are in a range of its own."""
+    process = subprocess.Popen([programs / "nacre", "exec", "--", "sh", "-c", "echo up; read x"], text=True,
+                               env=environment(tmp_path), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "up\n"
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,uid,args"], capture_output=True, text=True).stdout
+    children = {args: (int(pid), int(uid)) for pid, ppid, uid, args in
+                (line.split(None, 3) for line in listed.splitlines()[1:]) if int(ppid) == process.pid}
+    ids = sorted(uid for _, uid in children.values())
+    assert len(children) == 3 and ids[0] == 0x70000000 - 1 and ids[1] >= 0x70000000
+    worker = next(pid for pid, uid in children.values() if uid == ids[0])
+    status = pathlib.Path(f"/proc/{worker}/status").read_text()
+    assert "CapEff:\t0000000000000000" in status and "CapBnd:\t0000000000000000" in status
+    assert "NoNewPrivs:\t1" in status
+    process.communicate("x\n")
+    assert process.returncode == 0

@@ -1,0 +1,125 @@
+/* Orders and ends as messages: what goes in comes out, and nothing else gets through. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/limits.h"
+#include "kernel/boxwire.h"
+
+static struct nc_box_order sample_order(void)
+{
+	return (struct nc_box_order){.id = 7,
+		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
+		.dir = "/workspace",
+		.argv = {.data = "echo\0a b\0", .size = 9, .count = 2},
+		.env = {.data = "A=1\0", .size = 4, .count = 1}};
+}
+
+/* Encodes an order and reads it back; the result is what the reader says of it. */
+static int round_trip(
+	const struct nc_box_order *order, struct nc_wire_out *out, struct nc_box_order *ret_order)
+{
+	struct nc_wire_in in;
+	uint32_t size;
+
+	nc_wire_begin(out, NC_BOX_RUN);
+	nc_boxwire_put_order(out, order);
+	assert_int_equal(out->buf.error, 0);
+	size = (uint32_t)(out->buf.size - 8);
+	for (size_t i = 0; i < 4; i++)
+		out->buf.data[4 + i] = (char)(size >> (8 * i));
+	assert_int_equal(nc_wire_open(&in, out->buf.data, out->buf.size), 0);
+	nc_boxwire_get_order(&in, ret_order);
+	return nc_wire_close(&in);
+}
+
+static void test_order_comes_back(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_order order = sample_order(), back;
+
+	(void)state;
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	assert_int_equal(back.id, 7);
+	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
+	assert_string_equal(back.dir, "/workspace");
+	assert_int_equal(back.argv.count, 2);
+	assert_memory_equal(back.argv.data, "echo\0a b\0", 9);
+	assert_int_equal(back.env.count, 1);
+}
+
+static void test_bad_words_are_refused(void **state)
+{
+	static const struct nc_box_words cases[] = {
+		{.data = "", .size = 0, .count = 0},		 /* nothing to run */
+		{.data = "echo", .size = 4, .count = 1},	 /* no NUL at the end */
+		{.data = "echo\0", .size = 5, .count = 2},	 /* fewer than it says */
+		{.data = "echo\0a\0", .size = 7, .count = 1},	 /* more than it says */
+		{.data = "echo\0a", .size = 6, .count = 1},	 /* a rest */
+		{.data = "echo\0", .size = 5, .count = 1 << 30}, /* more than fits anywhere */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(cases); i++) {
+		cleanup_wire_out struct nc_wire_out out = {0};
+		struct nc_box_order order = sample_order(), back;
+
+		order.argv = cases[i];
+		assert_int_equal(round_trip(&order, &out, &back), -EBADMSG);
+	}
+}
+
+static void test_too_many_words_are_refused(void **state)
+{
+	static char nuls[NC_BOX_ARGS_MAX + 1];
+	cleanup_wire_out struct nc_wire_out out = {0}, more = {0};
+	struct nc_box_order order = sample_order(), back;
+
+	(void)state;
+	order.env = (struct nc_box_words){nuls, NC_BOX_ARGS_MAX, NC_BOX_ARGS_MAX};
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	order.env = (struct nc_box_words){nuls, NC_BOX_ARGS_MAX + 1, NC_BOX_ARGS_MAX + 1};
+	assert_int_equal(round_trip(&order, &more, &back), -EBADMSG);
+}
+
+static void test_end_comes_back(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_end end = {.id = 9,
+		.cause = NC_CAUSE_WALL,
+		.code = 3,
+		.signal = 9,
+		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+	struct nc_box_end back;
+	struct nc_wire_in in;
+
+	(void)state;
+	nc_wire_begin(&out, NC_BOX_ENDED);
+	nc_boxwire_put_end(&out, &end);
+	out.buf.data[4] = (char)(out.buf.size - 8);
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_end(&in, &back);
+	assert_int_equal(nc_wire_close(&in), 0);
+	assert_int_equal(back.id, 9);
+	assert_int_equal(back.cause, NC_CAUSE_WALL);
+	assert_int_equal(back.code, 3);
+	assert_int_equal(back.signal, 9);
+	assert_memory_equal(&back.usage, &end.usage, sizeof(end.usage));
+
+	out.buf.data[16] = NC_CAUSE_MAX; /* behind the header and the id */
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_end(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_order_comes_back),
+		cmocka_unit_test(test_bad_words_are_refused),
+		cmocka_unit_test(test_too_many_words_are_refused),
+		cmocka_unit_test(test_end_comes_back),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

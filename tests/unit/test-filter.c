@@ -1,0 +1,1056 @@
+/*
+ * The system call filters, tried in children on the running kernel. Every case runs three times:
+ * without a filter, under the plain variant, and under the reporting one, whose notifications are
+ * answered with an error that no kernel gives here; so a refusal is known to be the filter's, also
+ * where the kernel would have refused the call itself.
+ */
+#include "unit-files.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/pidfd.h"
+#include "kernel/filter.h"
+#include "kernel/filter_table.h"
+
+#define PATIENCE_NS (30 * NC_NS_PER_S)
+#define PATIENCE_MS 30000
+#define CALLS_MAX 512
+
+/* What the supervisor here answers to a notification. */
+#define REPORTED ENOTUNIQ
+
+/* The whole upper half of a register, which the kernel ignores where it takes an int. */
+#define HIGH (0xdeadbeefUL << 32)
+#define CALL_CLONE_NEWTIME 0x80UL
+
+enum expected { ALLOWED, REFUSED, ABSENT };
+
+struct trial {
+	enum expected expected;
+	long number;
+	unsigned long args[6];
+};
+
+struct answer {
+	long result;
+	int error;
+	int notified; /* times */
+};
+
+/* Shared with the children. */
+static struct shared {
+	struct answer answers[CALLS_MAX];
+} * shared;
+
+static int pipe_fds[2], tcp_fd, udp_fd, dir_fd;
+static char dir_path[UNIT_DIR_SIZE];
+
+static int set_up(void **state)
+{
+	(void)state;
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(shared != MAP_FAILED);
+	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
+	tcp_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	udp_fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(tcp_fd >= 0 && udp_fd >= 0);
+	dir_fd = unit_dir_make(dir_path);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close(pipe_fds[0]);
+	close(pipe_fds[1]);
+	close(tcp_fd);
+	close(udp_fd);
+	close(dir_fd);
+	unit_remove(AT_FDCWD, dir_path);
+	munmap(shared, sizeof(*shared));
+	return 0;
+}
+
+/* ---- children ---- */
+
+static long make(long number, const unsigned long args[6])
+{
+	return syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+/*
+ * Ends a child. Under init's filter without nc_child_exit, which makes more calls in a coverage
+ * build; and not _Noreturn, since in front of such functions AddressSanitizer makes some.
+ */
+static void leave(enum nc_filter which, int status)
+{
+	if (which == NC_FILTER_INIT)
+		syscall(SYS_exit_group, status);
+	else
+		nc_child_exit(status);
+}
+
+static bool send_fd(int socket_fd, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec data = {.iov_base = (char[]){'x'}, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+
+	control.header = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(sizeof(int))};
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(socket_fd, &message, 0) == 1;
+}
+
+static int receive_fd(int socket_fd)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	char byte;
+	struct iovec data = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &data,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control)};
+	int fd;
+
+	assert_int_equal(recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC), 1);
+	assert_int_equal(control.header.cmsg_len, CMSG_LEN(sizeof(int)));
+	memcpy(&fd, CMSG_DATA(&control.header), sizeof(fd));
+	return fd;
+}
+
+/* The child's part. Exit status 0: all calls were made. NC_FILTER_MAX: no filter. */
+static void try_all(enum nc_filter which, int listener_socket, const struct trial *trials, size_t n)
+{
+	int listener = -EBADF;
+
+	(void)setsid();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		leave(which, 2);
+	if (which < NC_FILTER_MAX &&
+		nc_filter_load(which, listener_socket >= 0 ? &listener : NULL) < 0)
+		leave(which, 3);
+	if (listener_socket >= 0 && !send_fd(listener_socket, listener))
+		leave(which, 4);
+	if (listener >= 0)
+		close(listener);
+	for (size_t i = 0; i < n; i++) {
+		long result;
+
+		errno = 0;
+		result = make(trials[i].number, trials[i].args);
+		if (trials[i].number == SYS_clone && result == 0)
+			syscall(SYS_exit_group, 0); /* the new child */
+		shared->answers[i].result = result;
+		shared->answers[i].error = errno;
+	}
+	leave(which, 0);
+}
+
+/* Waits for the child and returns its status, or 128 + the signal that ended it. */
+static int status_of(int pidfd)
+{
+	siginfo_t info = {0};
+
+	assert_int_equal(nc_pidfd_wait(pidfd, nc_clock_ns() + PATIENCE_NS, &info), 0);
+	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+/* Answers the notifications of a child until it is gone. */
+static void supervise(int listener, const struct trial *trials, size_t n)
+{
+	struct pollfd event = {.fd = listener, .events = POLLIN};
+	size_t i = 0;
+
+	while (poll(&event, 1, PATIENCE_MS) == 1 && (event.revents & POLLIN)) {
+		struct seccomp_notif request = {0};
+		struct seccomp_notif_resp answer = {.error = -REPORTED};
+
+		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+			continue;
+		/* trials come in order, and each is notified once at most */
+		while (i < n && (trials[i].number != request.data.nr ||
+					memcmp(trials[i].args, request.data.args,
+						sizeof(trials[i].args)) != 0))
+			i++;
+		assert_true(i < n);
+		shared->answers[i].notified++;
+		i++;
+		answer.id = request.id;
+		assert_int_equal(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
+	}
+	assert_true(event.revents & POLLHUP);
+}
+
+static int run(enum nc_filter which, enum nc_filter_variant variant, const struct trial *trials,
+	size_t n, struct answer *ret_answers)
+{
+	cleanup_close int pidfd = -EBADF;
+	int pair[2] = {-EBADF, -EBADF}, r;
+
+	assert_true(n <= CALLS_MAX);
+	memset(shared, 0, sizeof(*shared));
+	if (variant == NC_FILTER_REPORTING)
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	r = nc_fork(&pidfd);
+	if (r == 0)
+		try_all(which, pair[1], trials, n);
+	assert_true(r > 0);
+	if (variant == NC_FILTER_REPORTING) {
+		int listener = receive_fd(pair[0]);
+
+		supervise(listener, trials, n);
+		close(listener);
+		close(pair[0]);
+		close(pair[1]);
+	}
+	r = status_of(pidfd);
+	memcpy(ret_answers, shared->answers, n * sizeof(*ret_answers));
+	return r;
+}
+
+/* ---- what is expected ---- */
+
+static const char *const profiles[] = {"container", "process", "init"};
+
+static void judge(enum nc_filter which, const struct trial *trial, const struct answer *bare,
+	const struct answer *plain, const struct answer *reporting)
+{
+	const char *name = nc_filter_call_name((int)trial->number);
+	char what[160];
+
+	snprintf(what, sizeof(what), "%s: %s (%ld: %#lx, %#lx, %#lx, %#lx)", profiles[which],
+		name ? name : "?", trial->number, trial->args[0], trial->args[1], trial->args[2],
+		trial->args[3]);
+	if (trial->expected == REFUSED) {
+		if (plain->result != -1 || plain->error != EPERM)
+			fail_msg("%s gave %ld, errno %d, not EPERM", what, plain->result,
+				plain->error);
+		if (reporting->error != REPORTED || reporting->notified != 1)
+			fail_msg("%s was not reported: errno %d", what, reporting->error);
+	} else if (trial->expected == ABSENT) {
+		if (plain->error != ENOSYS || reporting->error != ENOSYS || reporting->notified)
+			fail_msg("%s is there: errno %d, %d", what, plain->error, reporting->error);
+	} else if (plain->error != bare->error || reporting->error != bare->error ||
+		   reporting->notified) {
+		fail_msg("%s: errno %d without a filter, %d with, %d reporting", what, bare->error,
+			plain->error, reporting->error);
+	}
+}
+
+/* Returns for how many of the refusals the kernel alone would have answered otherwise. */
+static size_t check(enum nc_filter which, const struct trial *trials, size_t n)
+{
+	static struct answer bare[CALLS_MAX], plain[CALLS_MAX], reporting[CALLS_MAX];
+	size_t controls = 0;
+
+	assert_int_equal(run(NC_FILTER_MAX, NC_FILTER_PLAIN, trials, n, bare), 0);
+	assert_int_equal(run(which, NC_FILTER_PLAIN, trials, n, plain), 0);
+	assert_int_equal(run(which, NC_FILTER_REPORTING, trials, n, reporting), 0);
+	for (size_t i = 0; i < n; i++) {
+		judge(which, &trials[i], &bare[i], &plain[i], &reporting[i]);
+		controls += trials[i].expected == REFUSED && bare[i].error != EPERM;
+	}
+	return controls;
+}
+
+/* For calls of which the kernel itself would refuse none. */
+static void check_all(enum nc_filter which, const struct trial *trials, size_t n)
+{
+	size_t refused = 0;
+
+	for (size_t i = 0; i < n; i++)
+		refused += trials[i].expected == REFUSED;
+	assert_int_equal(check(which, trials, n), refused);
+}
+
+#define CHECK_ALL(which, trials) check_all(which, trials, unit_count(trials))
+
+static void check_boxes(const struct trial *trials, size_t n)
+{
+	check_all(NC_FILTER_CONTAINER, trials, n);
+	check_all(NC_FILTER_PROCESS, trials, n);
+}
+
+#define CHECK_BOXES(trials) check_boxes(trials, unit_count(trials))
+
+/* ---- numbers ---- */
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; (at = strstr(at, word)); at++)
+		if ((at == list || at[-1] == ' ' || at[-1] == '?') &&
+			(at[length] == ' ' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+static const struct nc_filter_group *group_of(const char *name)
+{
+	for (size_t i = 0; i < unit_count(nc_filter_groups); i++)
+		if (has_word(nc_filter_groups[i].calls, name))
+			return &nc_filter_groups[i];
+	return NULL;
+}
+
+static bool has_rule(const char *name)
+{
+	for (size_t i = 0; i < unit_count(nc_filter_rules); i++)
+		if (strcmp(nc_filter_rules[i].call, name) == 0)
+			return true;
+	return false;
+}
+
+/* Every call that the tables refuse everywhere, with arguments that no kernel accepts. */
+static size_t refused_calls(struct trial *trials)
+{
+	size_t n = 0;
+
+	for (int number = 0; number < CALLS_MAX; number++) {
+		const char *name = nc_filter_call_name(number);
+		const struct nc_filter_group *group = name ? group_of(name) : NULL;
+
+		if (!group || group->allowed_in || group->absent_in || has_rule(name))
+			continue;
+		trials[n] = (struct trial){REFUSED, number, {0}};
+		/* vhangup() and sync() take none; the child has no terminal */
+		memset(trials[n].args, 0xff, sizeof(trials[n].args));
+		n++;
+	}
+	return n;
+}
+
+static void refused_groups_are_refused_in_every_profile(void **state)
+{
+	static struct trial trials[CALLS_MAX];
+	size_t n = refused_calls(trials);
+
+	(void)state;
+	assert_true(n >= 70);
+	for (int which = 0; which < NC_FILTER_MAX; which++) {
+		size_t controls = check((enum nc_filter)which, trials, n);
+
+		/* root gets other answers from the kernel for most of them */
+		assert_true(controls >= (geteuid() == 0 ? n / 2 : n / 4));
+	}
+}
+
+static void calls_that_matter_are_among_the_refused(void **state)
+{
+	static const long numbers[] = {
+		SYS_mount,
+		SYS_umount2,
+		SYS_pivot_root,
+		SYS_chroot,
+		SYS_setns,
+		SYS_unshare,
+		SYS_open_tree,
+		SYS_move_mount,
+		SYS_fsopen,
+		SYS_fsconfig,
+		SYS_fsmount,
+		SYS_fspick,
+		SYS_mount_setattr,
+		SYS_open_by_handle_at,
+		SYS_name_to_handle_at,
+		SYS_ptrace,
+		SYS_process_vm_readv,
+		SYS_process_vm_writev,
+		SYS_pidfd_getfd,
+		SYS_kcmp,
+		SYS_process_madvise,
+		SYS_bpf,
+		SYS_perf_event_open,
+		SYS_userfaultfd,
+		SYS_io_uring_setup,
+		SYS_io_uring_enter,
+		SYS_io_uring_register,
+		SYS_add_key,
+		SYS_request_key,
+		SYS_keyctl,
+		SYS_init_module,
+		SYS_finit_module,
+		SYS_delete_module,
+		SYS_kexec_load,
+		SYS_reboot,
+		SYS_swapon,
+		SYS_swapoff,
+		SYS_acct,
+		SYS_quotactl,
+		SYS_quotactl_fd,
+		SYS_syslog,
+		SYS_vhangup,
+		SYS_settimeofday,
+		SYS_clock_settime,
+		SYS_clock_adjtime,
+		SYS_adjtimex,
+		SYS_sethostname,
+		SYS_setdomainname,
+		SYS_lookup_dcookie,
+		SYS_fanotify_init,
+		SYS_memfd_secret,
+		SYS_vmsplice,
+		SYS_move_pages,
+		SYS_mbind,
+		SYS_migrate_pages,
+#ifdef __x86_64__
+		SYS_iopl,
+		SYS_ioperm,
+		SYS_modify_ldt,
+		SYS_uselib,
+		SYS_kexec_file_load,
+#endif
+	};
+	static struct trial trials[CALLS_MAX];
+	size_t n = refused_calls(trials);
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(numbers); i++) {
+		size_t at = 0;
+
+		while (at < n && trials[at].number != numbers[i])
+			at++;
+		if (at == n)
+			fail_msg("%ld is not refused", numbers[i]);
+	}
+}
+
+static void unknown_calls_and_clone3_are_absent(void **state)
+{
+	static const struct trial trials[] = {
+		{ABSENT, 300 + 100, {0}},
+		{ABSENT, 423, {0}},
+		{ABSENT, 600, {0}},
+		{ABSENT, 1000, {0}},
+		{ABSENT, 100000, {0}},
+		{ABSENT, 0x3fffffff, {0}},
+		{ABSENT, SYS_clone3, {0}},
+		{ABSENT, -1, {0}},
+	};
+
+	(void)state;
+	for (int which = 0; which < NC_FILTER_MAX; which++)
+		CHECK_ALL((enum nc_filter)which, trials);
+}
+
+/* So that it is the filter who says so: here the kernel has it. */
+static void without_a_filter_clone3_is_there(void **state)
+{
+	static const struct trial trial = {ABSENT, SYS_clone3, {0}};
+	struct answer answer;
+
+	(void)state;
+	assert_int_equal(run(NC_FILTER_MAX, NC_FILTER_PLAIN, &trial, 1, &answer), 0);
+	assert_int_equal(answer.error, EINVAL);
+}
+
+#ifdef __x86_64__
+/* getpid() of the 32-bit interface */
+static long call_i386(void)
+{
+	long result = 20;
+
+	__asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+	return result;
+}
+
+static long call_x32(void)
+{
+	return syscall(SYS_getpid | 0x40000000L);
+}
+
+static long call_x32_of_its_own(void)
+{
+	return syscall(0x40000000L | 520, 0, 0, 0); /* execve, numbered only there */
+}
+
+static int status_of_call(long (*call)(void), enum nc_filter which, bool reporting)
+{
+	cleanup_close int pidfd = -EBADF;
+	int listener, r = nc_fork(&pidfd);
+
+	if (r == 0) {
+		(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		if (which < NC_FILTER_MAX &&
+			nc_filter_load(which, reporting ? &listener : NULL) < 0)
+			leave(which, 3);
+		(void)call();
+		leave(which, 0);
+	}
+	assert_true(r > 0);
+	return status_of(pidfd);
+}
+
+static void foreign_calls_kill(void **state)
+{
+	static long (*const calls[])(void) = {call_i386, call_x32, call_x32_of_its_own};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(calls); i++) {
+		int bare = status_of_call(calls[i], NC_FILTER_MAX, false);
+
+		/* SIGSEGV: a kernel without the 32-bit interface */
+		assert_true(bare == 0 || bare == 128 + SIGSEGV);
+		for (int which = 0; bare == 0 && which < NC_FILTER_MAX; which++)
+			for (int reporting = 0; reporting < 2; reporting++)
+				assert_int_equal(
+					status_of_call(calls[i], (enum nc_filter)which, reporting),
+					128 + SIGSYS);
+	}
+}
+#endif
+
+/* ---- arguments ---- */
+
+static void clone_gives_no_namespace(void **state)
+{
+	static const unsigned long flags[] = {CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID,
+		CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP, CALL_CLONE_NEWTIME,
+		CLONE_PARENT, CLONE_NEWUSER | CLONE_NEWNS, CLONE_NEWUSER | HIGH,
+		CLONE_NEWUSER | CLONE_VM};
+	struct trial trials[unit_count(flags) + 2] = {
+		{ALLOWED, SYS_clone, {SIGCHLD}},
+		{ALLOWED, SYS_clone, {SIGCHLD | HIGH}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(flags); i++)
+		/* CLONE_THREAD without CLONE_SIGHAND: EINVAL, should the filter let it through */
+		trials[i + 2] =
+			(struct trial){REFUSED, SYS_clone, {flags[i] | CLONE_THREAD | SIGCHLD}};
+	CHECK_BOXES(trials);
+}
+
+static void sockets(void **state)
+{
+	static const struct trial trials[] = {
+		{ALLOWED, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{ALLOWED, SYS_socket, {AF_UNIX, SOCK_DGRAM, 0}},
+		{ALLOWED, SYS_socket, {AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0}},
+		{ALLOWED, SYS_socket, {AF_INET, SOCK_STREAM, 0}},
+		{ALLOWED, SYS_socket, {AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 6}},
+		{ALLOWED, SYS_socket, {AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0}},
+		{ALLOWED, SYS_socket, {AF_INET, SOCK_DGRAM, 17}},
+		{ALLOWED, SYS_socket, {AF_INET6, SOCK_STREAM, 0}},
+		{ALLOWED, SYS_socket, {AF_INET6, SOCK_STREAM, 6}},
+		{ALLOWED, SYS_socket, {AF_INET6, SOCK_DGRAM, 0}},
+		{ALLOWED, SYS_socket, {AF_INET6, SOCK_DGRAM, 17}},
+		{ALLOWED, SYS_socket, {AF_INET | HIGH, SOCK_DGRAM | HIGH, HIGH}},
+		{ALLOWED, SYS_socket, {AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0}},
+		{ALLOWED, SYS_socket, {AF_NETLINK, SOCK_DGRAM, 0}},
+		{REFUSED, SYS_socket, {AF_UNIX, SOCK_RAW, 0}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 262}}, /* MPTCP */
+		{REFUSED, SYS_socket, {AF_INET | HIGH, SOCK_STREAM | HIGH, 262 | HIGH}},
+		{REFUSED, SYS_socket, {AF_INET6, SOCK_STREAM, 262}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 132}}, /* SCTP */
+		{REFUSED, SYS_socket, {AF_INET, SOCK_SEQPACKET, 132}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_DGRAM, 136}}, /* UDP-Lite */
+		{REFUSED, SYS_socket, {AF_INET, SOCK_DGRAM, 1}},   /* ICMP */
+		{REFUSED, SYS_socket, {AF_INET, SOCK_DCCP, 33}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_RAW, 6}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_RAW | SOCK_CLOEXEC, 1}},
+		{REFUSED, SYS_socket, {AF_INET6, SOCK_RAW, 58}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_PACKET, 0}},
+		{REFUSED, SYS_socket, {AF_PACKET, SOCK_RAW, 0}},
+		{REFUSED, SYS_socket, {AF_PACKET, SOCK_DGRAM, 0}},
+		{REFUSED, SYS_socket, {AF_NETLINK, SOCK_RAW, 9}},    /* audit */
+		{REFUSED, SYS_socket, {AF_NETLINK, SOCK_RAW, 12}},   /* netfilter */
+		{REFUSED, SYS_socket, {AF_NETLINK, SOCK_RAW, 15}},   /* uevents */
+		{REFUSED, SYS_socket, {AF_NETLINK, SOCK_DGRAM, 16}}, /* generic */
+		{REFUSED, SYS_socket, {AF_ALG, SOCK_SEQPACKET, 0}},
+		{REFUSED, SYS_socket, {AF_ALG | HIGH, SOCK_SEQPACKET, 0}},
+		{REFUSED, SYS_socket, {AF_VSOCK, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_KEY, SOCK_RAW, 2}},
+		{REFUSED, SYS_socket, {44 /* AF_XDP */, SOCK_RAW, 0}},
+		{REFUSED, SYS_socket, {AF_TIPC, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_CAN, SOCK_RAW, 1}},
+		{REFUSED, SYS_socket, {AF_BLUETOOTH, SOCK_STREAM, 3}},
+		{REFUSED, SYS_socket, {AF_RDS, SOCK_SEQPACKET, 0}},
+		{REFUSED, SYS_socket, {AF_KCM, SOCK_DGRAM, 0}},
+		{REFUSED, SYS_socket, {43 /* AF_SMC */, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_NFC, SOCK_SEQPACKET, 0}},
+		{REFUSED, SYS_socket, {42 /* AF_QIPCRTR */, SOCK_DGRAM, 0}},
+		{REFUSED, SYS_socket, {0, 0, 0}},
+	};
+	struct trial none[unit_count(trials)];
+	size_t controls = check(NC_FILTER_CONTAINER, trials, unit_count(trials));
+
+	(void)state;
+	assert_true(controls >= 12); /* the rest may need a privilege, or a module */
+	memcpy(none, trials, sizeof(none));
+	for (size_t i = 0; i < unit_count(none); i++)
+		none[i].expected = REFUSED;
+	assert_true(check(NC_FILTER_PROCESS, none, unit_count(none)) > controls);
+}
+
+static void socket_pairs(void **state)
+{
+	static int pair[2];
+	unsigned long at = (unsigned long)pair;
+	struct trial trials[] = {
+		{ALLOWED, SYS_socketpair, {AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, at}},
+		{ALLOWED, SYS_socketpair, {AF_UNIX, SOCK_SEQPACKET, 0, at}},
+		{REFUSED, SYS_socketpair, {AF_UNIX, SOCK_RAW, 0, at}},
+		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0, at}},
+		{REFUSED, SYS_socketpair, {AF_TIPC, SOCK_STREAM, 0, at}},
+		{ALLOWED, SYS_socketpair, {AF_UNIX, SOCK_DGRAM, 0, at}},
+	};
+
+	(void)state;
+	CHECK_ALL(NC_FILTER_CONTAINER, trials);
+	/* an end of such a pair could send to any unix socket of the host */
+	trials[5].expected = REFUSED;
+	CHECK_ALL(NC_FILTER_PROCESS, trials);
+}
+
+static void socket_options(void **state)
+{
+	static int one = 1;
+	unsigned long at = (unsigned long)&one, tcp = (unsigned long)tcp_fd,
+		      udp = (unsigned long)udp_fd;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_setsockopt, {tcp, SOL_SOCKET, SO_REUSEADDR, at, sizeof(one)}},
+		{ALLOWED, SYS_setsockopt, {tcp, 6, 1 /* TCP_NODELAY */, at, sizeof(one)}},
+		{REFUSED, SYS_setsockopt, {tcp, 6, 31 /* TCP_ULP */, at, sizeof(one)}},
+		{REFUSED, SYS_setsockopt, {tcp, 6 | HIGH, 31 | HIGH, at, sizeof(one)}},
+		{REFUSED, SYS_setsockopt, {udp, 17, 100 /* UDP_ENCAP */, at, sizeof(one)}},
+		{REFUSED, SYS_setsockopt, {tcp, SOL_SOCKET, SO_ATTACH_FILTER, at, 1}},
+		{REFUSED, SYS_setsockopt, {tcp, SOL_SOCKET, SO_ATTACH_BPF, at, 1}},
+	};
+
+	(void)state;
+	CHECK_BOXES(trials);
+}
+
+static void ioctls(void **state)
+{
+	unsigned long fd = (unsigned long)pipe_fds[0];
+	static int count;
+	unsigned long at = (unsigned long)&count;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_ioctl, {fd, FIONREAD, at}},
+		{ALLOWED, SYS_ioctl, {fd, FIONREAD | HIGH, at}},
+		{ALLOWED, SYS_ioctl, {fd, TCGETS, 0}},
+		{ALLOWED, SYS_ioctl, {fd, TIOCGWINSZ, 0}},
+		{ALLOWED, SYS_ioctl, {fd, FIONBIO, at}},
+		{ALLOWED, SYS_ioctl, {fd, 0x40049409 /* FICLONE */, 0}},
+		{ALLOWED, SYS_ioctl, {fd, 0x80086601 /* FS_IOC_GETFLAGS */, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCSTI, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCSTI | 1UL << 32, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCSTI | HIGH, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCLINUX, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCLINUX | HIGH, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCSETD, 0}},
+		{REFUSED, SYS_ioctl, {fd, TIOCCONS, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x40086602 /* FS_IOC_SETFLAGS */, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x40086602 | HIGH, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x40046602 /* FS_IOC32_SETFLAGS */, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x401c5820 /* FS_IOC_FSSETXATTR */, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x40806685 /* FS_IOC_ENABLE_VERITY */, 0}},
+		{REFUSED, SYS_ioctl, {fd, 0x50009418 /* BTRFS_IOC_SUBVOL_CREATE_V2 */, 0}},
+	};
+
+	(void)state;
+	CHECK_BOXES(trials);
+}
+
+static void prctls(void **state)
+{
+	static char name[16] = "pearl";
+	unsigned long at = (unsigned long)name;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_prctl, {PR_SET_NAME, at}},
+		{ALLOWED, SYS_prctl, {PR_GET_NAME, at}},
+		{ALLOWED, SYS_prctl, {PR_SET_PDEATHSIG, SIGKILL}},
+		{ALLOWED, SYS_prctl, {PR_SET_DUMPABLE, 0}},
+		{ALLOWED, SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}},
+		{ALLOWED, SYS_prctl, {PR_CAPBSET_READ, 1}},
+		{ALLOWED, SYS_prctl, {PR_SET_CHILD_SUBREAPER, 1}},
+		{ALLOWED, SYS_prctl, {PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0}},
+		{REFUSED, SYS_prctl, {PR_SET_SECCOMP, 77}},
+		{REFUSED, SYS_prctl, {PR_SET_PTRACER, 0}},
+		{REFUSED, SYS_prctl, {PR_SET_PTRACER | HIGH, 0}},
+		{REFUSED, SYS_prctl, {PR_SET_SPECULATION_CTRL, 77, 0}},
+		{REFUSED, SYS_prctl, {PR_MCE_KILL, 77}},
+		{REFUSED, SYS_prctl, {62 /* PR_SCHED_CORE */, 77}},
+		{REFUSED, SYS_prctl, {0x12345678}},
+	};
+	static const struct trial privileged[] = {{REFUSED, SYS_prctl, {PR_SET_MM, 77}}};
+
+	(void)state;
+	CHECK_BOXES(trials);
+	(void)check(NC_FILTER_CONTAINER, privileged, 1); /* the kernel may refuse it as well */
+	(void)check(NC_FILTER_PROCESS, privileged, 1);
+}
+
+static void other_arguments(void **state)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	static unsigned long limit[2];
+	unsigned long fd = (unsigned long)pipe_fds[0], dir = (unsigned long)dir_fd,
+		      here = (unsigned long)page, name = (unsigned long)"name";
+	const struct trial trials[] = {
+		{ALLOWED, SYS_personality, {0xffffffff}},
+		{ALLOWED, SYS_personality, {0xffffffff | HIGH}},
+		{ALLOWED, SYS_personality, {0}},
+		{REFUSED, SYS_personality, {0x0040000 /* ADDR_NO_RANDOMIZE */}},
+		{REFUSED, SYS_personality, {0x0400000 /* READ_IMPLIES_EXEC */}},
+		{REFUSED, SYS_personality, {8 /* PER_LINUX32 */}},
+		{REFUSED, SYS_personality, {8 | HIGH}},
+		{ALLOWED, SYS_prlimit64, {0, 7, 0, (unsigned long)limit}},
+		{REFUSED, SYS_prlimit64, {(unsigned long)getpid(), 7, 0, (unsigned long)limit}},
+		{REFUSED, SYS_prlimit64, {1UL << 30, 7, 0, 0}},
+		{ALLOWED, SYS_seccomp, {SECCOMP_GET_NOTIF_SIZES, 0, here}},
+		{ALLOWED, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 0, 0}},
+		{ALLOWED, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 1, 0}},
+		{REFUSED, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, 8 /* NEW_LISTENER */, 0}},
+		{REFUSED, SYS_seccomp, {SECCOMP_SET_MODE_FILTER | HIGH, 8 | HIGH, 0}},
+		{REFUSED, SYS_seccomp, {SECCOMP_SET_MODE_STRICT, 77, 0}},
+		{REFUSED, SYS_seccomp, {77, 0, 0}},
+		{ALLOWED, SYS_mknodat, {dir, (unsigned long)"", S_IFIFO | 0600, 0}},
+		{ALLOWED, SYS_mknodat, {dir, (unsigned long)"", S_IFREG | 0600, 0}},
+		{ALLOWED, SYS_mknodat, {dir, (unsigned long)"", 0600, 0}},
+		{ALLOWED, SYS_mknodat, {dir, (unsigned long)"", S_IFSOCK | 0600, 0}},
+		{REFUSED, SYS_mknodat, {dir, (unsigned long)"", S_IFCHR | 0600, 0}},
+		{REFUSED, SYS_mknodat, {dir, (unsigned long)"", S_IFBLK | 0600, 0}},
+		{REFUSED, SYS_mknodat, {dir, (unsigned long)"", S_IFCHR | 0600 | HIGH, 0}},
+		{ALLOWED, SYS_fcntl, {fd, F_GETFD, 0}},
+		{ALLOWED, SYS_fcntl, {fd, F_GETLEASE, 0}},
+		{REFUSED, SYS_fcntl, {fd, F_SETLEASE, F_RDLCK}},
+		{REFUSED, SYS_fcntl, {fd, F_SETLEASE | HIGH, F_RDLCK}},
+		{ALLOWED, SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, ~0UL, 0}},
+		{REFUSED, SYS_mmap,
+			{0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, ~0UL, 0}},
+		{ALLOWED, SYS_memfd_create, {name, MFD_CLOEXEC}},
+		{ALLOWED, SYS_madvise, {here, sizeof(page), MADV_WILLNEED}},
+		{REFUSED, SYS_madvise, {here, sizeof(page), MADV_MERGEABLE}},
+	};
+	const struct trial privileged[] = {
+		{REFUSED, SYS_memfd_create, {name, MFD_CLOEXEC | MFD_HUGETLB}},
+	};
+
+	(void)state;
+	CHECK_BOXES(trials);
+	(void)check(NC_FILTER_CONTAINER, privileged, 1); /* the kernel may refuse it as well */
+	(void)check(NC_FILTER_PROCESS, privileged, 1);
+}
+
+/* ---- the profiles ---- */
+
+static void what_differs_where_there_may_be_no_namespace(void **state)
+{
+	static char bytes[512];
+	unsigned long at = (unsigned long)bytes, no = ~0UL, dir = (unsigned long)dir_fd,
+		      name = (unsigned long)"name";
+	struct trial trials[] = {
+		{REFUSED, SYS_shmget, {no, 0, 077}},
+		{REFUSED, SYS_shmat, {no, 0, 0}},
+		{REFUSED, SYS_shmctl, {no, 77, 0}},
+		{REFUSED, SYS_semget, {no, no, 0}},
+		{REFUSED, SYS_semop, {no, 0, 0}},
+		{REFUSED, SYS_semctl, {no, 0, 77}},
+		{REFUSED, SYS_msgget, {77, 0}},
+		{REFUSED, SYS_msgsnd, {no, at, no}},
+		{REFUSED, SYS_msgrcv, {no, at, no}},
+		{REFUSED, SYS_msgctl, {no, 77}},
+		{REFUSED, SYS_mq_open, {0, 0}},
+		{REFUSED, SYS_mq_unlink, {0}},
+		{REFUSED, SYS_mq_timedsend, {no}},
+		{REFUSED, SYS_mq_timedreceive, {no}},
+		{REFUSED, SYS_mq_notify, {no}},
+		{REFUSED, SYS_mq_getsetattr, {no}},
+		{REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_bind, {no}},
+		{REFUSED, SYS_listen, {no}},
+		{REFUSED, SYS_accept, {no}},
+		{REFUSED, SYS_accept4, {no}},
+		{REFUSED, SYS_kill, {no, 4711}}, /* no signal has this number: nothing is sent */
+		{REFUSED, SYS_sched_setaffinity, {1UL << 30, 0, 0}},
+		{REFUSED, SYS_sched_setscheduler, {1UL << 30, 77, at}},
+		{REFUSED, SYS_sched_setparam, {1UL << 30, at}},
+		{REFUSED, SYS_sched_setattr, {1UL << 30, 0, 0}},
+		{REFUSED, SYS_setpriority, {77, 0, 0}},
+		{REFUSED, SYS_ioprio_set, {77, 0, 0}},
+		{REFUSED, SYS_fchmod, {no, 04755}},
+		{REFUSED, SYS_fchmod, {no, 02755}},
+		{REFUSED, SYS_fchmodat, {no, name, 04755}},
+		{REFUSED, SYS_fchmodat, {no, name, 02755 | HIGH}},
+		{REFUSED, SYS_openat, {no, name, O_CREAT, 04755}},
+		{REFUSED, SYS_openat, {no, name, O_CREAT | O_EXCL | O_RDWR, 02755}},
+		{REFUSED, SYS_openat, {no, name, O_TMPFILE | O_RDWR, 04755}},
+		{REFUSED, SYS_mknodat, {no, name, S_IFREG | 04755, 0}},
+		{ALLOWED, SYS_openat, {dir, name, O_CREAT | O_RDWR, 0644}},
+		{ALLOWED, SYS_openat, {dir, name, O_RDONLY, no}}, /* the mode is not looked at */
+		{ALLOWED, SYS_fchmodat, {dir, name, 0755}},
+		{ALLOWED, SYS_kill, {(unsigned long)getpid(), 0}},
+		{ALLOWED, SYS_sched_setaffinity, {0, 0, 0}},
+		{ALLOWED, SYS_setpriority, {0, 0, 0}},
+		{ABSENT, SYS_openat2, {dir, name, 0, 0}},
+	};
+
+	(void)state;
+	CHECK_ALL(NC_FILTER_PROCESS, trials);
+	for (size_t i = 0; i < unit_count(trials); i++)
+		trials[i].expected = ALLOWED;
+	CHECK_ALL(NC_FILTER_CONTAINER, trials);
+}
+
+static void init_has_its_few_calls_and_no_others(void **state)
+{
+	static const char few[] =
+		"exit exit_group wait4 waitid rt_sigaction rt_sigprocmask "
+		"rt_sigreturn rt_sigtimedwait rt_sigsuspend rt_sigpending kill getpid "
+		"restart_syscall read write close poll ppoll sendmsg recvmsg";
+	static const struct trial allowed[] = {
+		{ALLOWED, SYS_wait4, {~0UL, 0, 1}},
+		{ALLOWED, SYS_waitid, {0, 0, 0, 5}},
+		{ALLOWED, SYS_read, {~0UL}},
+		{ALLOWED, SYS_write, {~0UL}},
+		{ALLOWED, SYS_close, {~0UL}},
+		{ALLOWED, SYS_ppoll, {0, 0, ~0UL}},
+		{ALLOWED, SYS_rt_sigaction, {77}},
+		{ALLOWED, SYS_rt_sigprocmask, {77}},
+		{ALLOWED, SYS_rt_sigtimedwait, {~0UL}},
+		{ALLOWED, SYS_kill, {1UL << 30, 0}},
+		{ALLOWED, SYS_getpid, {0}},
+		{ALLOWED, SYS_sendmsg, {~0UL}},
+		{ALLOWED, SYS_recvmsg, {~0UL}},
+	};
+	static struct trial trials[CALLS_MAX];
+	static struct answer plain[CALLS_MAX], reporting[CALLS_MAX];
+	size_t n = 0;
+
+	(void)state;
+	CHECK_ALL(NC_FILTER_INIT, allowed);
+	for (int number = 0; number < CALLS_MAX; number++) {
+		const char *name = nc_filter_call_name(number);
+
+		if (name && number != SYS_clone3 && !has_word(few, name))
+			trials[n++] = (struct trial){REFUSED, number, {~0UL, ~0UL, ~0UL, ~0UL}};
+	}
+	assert_true(n > 250);
+	/* without a filter nobody wants to make all of them: the reports are the control */
+	assert_int_equal(run(NC_FILTER_INIT, NC_FILTER_PLAIN, trials, n, plain), 0);
+	assert_int_equal(run(NC_FILTER_INIT, NC_FILTER_REPORTING, trials, n, reporting), 0);
+	for (size_t i = 0; i < n; i++)
+		judge(NC_FILTER_INIT, &trials[i], &plain[i], &plain[i], &reporting[i]);
+}
+
+static void *answer_of_a_thread(void *data)
+{
+	return data;
+}
+
+/* What programs do all day. Returns the step that failed, or 0. */
+static int live(void)
+{
+	char byte = 'x', *const argv[] = {(char[]){"true"}, NULL};
+	pthread_t thread;
+	void *answer = NULL;
+	int fds[2], status = -1;
+	pid_t pid;
+
+	if (pthread_create(&thread, NULL, answer_of_a_thread, &byte) != 0 ||
+		pthread_join(thread, &answer) != 0 || answer != &byte)
+		return 10;
+	if (pipe2(fds, O_CLOEXEC) < 0 || write(fds[1], &byte, 1) != 1 ||
+		read(fds[0], &byte, 1) != 1)
+		return 11;
+	pid = fork();
+	if (pid == 0) {
+		execv("/bin/true", argv);
+		_exit(1);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+		return 12;
+	pid = vfork();
+	if (pid == 0)
+		_exit(7);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 7)
+		return 13;
+	return 0;
+}
+
+static void processes_and_threads_work(void **state)
+{
+	(void)state;
+	for (int which = 0; which < NC_FILTER_INIT; which++) {
+		cleanup_close int pidfd = -EBADF;
+		int r = nc_fork(&pidfd);
+
+		if (r == 0) {
+			(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+			if (nc_filter_load((enum nc_filter)which, NULL) < 0)
+				nc_child_exit(3);
+			nc_child_exit(live());
+		}
+		assert_true(r > 0);
+		assert_int_equal(status_of(pidfd), 0);
+	}
+}
+
+/* ---- loading ---- */
+
+/* Runs a check in a child, and fails with its number. */
+static void in_child(int (*function)(void))
+{
+	cleanup_close int pidfd = -EBADF;
+	int r = nc_fork(&pidfd);
+
+	if (r == 0)
+		nc_child_exit(function());
+	assert_true(r > 0);
+	assert_int_equal(status_of(pidfd), 0);
+}
+
+static int load_without_no_new_privs(void)
+{
+	int listener = 4711;
+
+	/* an ordinary user: root may do it */
+	if (geteuid() == 0 &&
+		(setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0))
+		return 1;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		return 0; /* the whole test runs so */
+	if (nc_filter_load(NC_FILTER_CONTAINER, NULL) != -EACCES)
+		return 2;
+	if (nc_filter_load(NC_FILTER_CONTAINER, &listener) != -EACCES || listener != 4711)
+		return 3;
+	return prctl(PR_GET_SECCOMP) == 0 ? 0 : 4;
+}
+
+static int load_is_seen_in_proc(void)
+{
+	cleanup_fclose FILE *file = NULL;
+	char line[256];
+	int seen = 0, listener = -EBADF;
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (nc_filter_load(NC_FILTER_CONTAINER, &listener) != 0)
+		return 1;
+	if (listener < 0 || fcntl(listener, F_GETFD) != FD_CLOEXEC)
+		return 2;
+	file = fopen("/proc/self/status", "re");
+	while (file && fgets(line, sizeof(line), file))
+		seen += strcmp(line, "Seccomp:\t2\n") == 0 || strcmp(line, "NoNewPrivs:\t1\n") == 0;
+	return seen == 2 ? 0 : 3;
+}
+
+/* Filters stack, but there is one listener; and from inside none can be had at all. */
+static int load_twice(void)
+{
+	int listener = 4711;
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (nc_filter_load(NC_FILTER_CONTAINER, NULL) != 0 ||
+		nc_filter_load(NC_FILTER_PROCESS, NULL) != 0)
+		return 1;
+	if (nc_filter_load(NC_FILTER_CONTAINER, &listener) != -EPERM || listener != 4711)
+		return 2;
+	/* the stricter one counts */
+	return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 && errno == EPERM ? 0 : 3;
+}
+
+static void loading(void **state)
+{
+	(void)state;
+	in_child(load_without_no_new_privs);
+	in_child(load_is_seen_in_proc);
+	in_child(load_twice);
+}
+
+static void names(void **state)
+{
+	(void)state;
+	assert_string_equal(nc_filter_call_name(SYS_read), "read");
+	assert_string_equal(nc_filter_call_name(SYS_openat), "openat");
+	assert_string_equal(nc_filter_call_name(SYS_clone3), "clone3");
+	assert_string_equal(nc_filter_call_name(SYS_io_uring_setup), "io_uring_setup");
+	assert_null(nc_filter_call_name(-1));
+	assert_null(nc_filter_call_name(400));
+	assert_null(nc_filter_call_name(1000));
+	assert_null(nc_filter_call_name(INT32_MAX));
+}
+
+/* The variants differ in what they do with a refusal and in nothing else. */
+static void programs(void **state)
+{
+	(void)state;
+	for (int which = 0; which < NC_FILTER_MAX; which++) {
+		size_t n, m, differ = 0;
+		const struct sock_filter *plain =
+			nc_filter_program((enum nc_filter)which, NC_FILTER_PLAIN, &n);
+		const struct sock_filter *reporting =
+			nc_filter_program((enum nc_filter)which, NC_FILTER_REPORTING, &m);
+
+		assert_int_equal(n, m);
+		assert_in_range(n, 20, BPF_MAXINSNS);
+		/* the architecture comes first */
+		assert_int_equal(plain[0].code, BPF_LD | BPF_W | BPF_ABS);
+		assert_int_equal(plain[0].k, offsetof(struct seccomp_data, arch));
+		for (size_t i = 0; i < n; i++) {
+			if (memcmp(&plain[i], &reporting[i], sizeof(plain[i])) == 0)
+				continue;
+			assert_int_equal(plain[i].k, SECCOMP_RET_ERRNO | EPERM);
+			assert_int_equal(reporting[i].k, SECCOMP_RET_USER_NOTIF);
+			differ++;
+		}
+		assert_true(differ > 0);
+	}
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		unit_test_fds(refused_groups_are_refused_in_every_profile),
+		unit_test_fds(calls_that_matter_are_among_the_refused),
+		unit_test_fds(unknown_calls_and_clone3_are_absent),
+		unit_test_fds(without_a_filter_clone3_is_there),
+#ifdef __x86_64__
+		unit_test_fds(foreign_calls_kill),
+#endif
+		unit_test_fds(clone_gives_no_namespace),
+		unit_test_fds(sockets),
+		unit_test_fds(socket_pairs),
+		unit_test_fds(socket_options),
+		unit_test_fds(ioctls),
+		unit_test_fds(prctls),
+		unit_test_fds(other_arguments),
+		unit_test_fds(what_differs_where_there_may_be_no_namespace),
+		unit_test_fds(init_has_its_few_calls_and_no_others),
+		unit_test_fds(processes_and_threads_work),
+		unit_test_fds(loading),
+		unit_test_fds(names),
+		unit_test_fds(programs),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
