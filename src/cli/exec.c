@@ -172,6 +172,18 @@ static json_t *usage_json(const struct nc_run *run)
 		(json_int_t)run->output_bytes, "birth_seconds", (double)run->birth_ns / 1e9);
 }
 
+/* Limits that the command ran into and survived. */
+static json_t *hit_json(const struct nc_box_end *end)
+{
+	json_t *hit = json_array();
+
+	if (hit && end->usage.oom_kills > 0 && end->cause != NC_CAUSE_MEMORY)
+		(void)json_array_append_new(hit, json_string("memory"));
+	if (hit && end->usage.pids_refused > 0)
+		(void)json_array_append_new(hit, json_string("pids"));
+	return hit;
+}
+
 static int print_json(const struct nc_run *run)
 {
 	const struct nc_box_end *end = &run->end;
@@ -180,11 +192,12 @@ static int print_json(const struct nc_run *run)
 	json_t *signal = end->signal ? json_integer(end->signal) : json_null();
 
 	return nc_json_print(stdout,
-		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:o}", "status", status_of(end),
+		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:{s:o}, s:o}", "status", status_of(end),
 			"exit_code", code, "signal", signal, "stdout",
 			nc_json_text(nc_buf_text(&run->output), run->output.size), "stderr",
 			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
-			run->output_bytes > run->output_max, "usage", usage_json(run)),
+			run->output_bytes > run->output_max, "limits", "hit", hit_json(end),
+			"usage", usage_json(run)),
 		true);
 }
 

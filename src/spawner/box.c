@@ -31,14 +31,20 @@
 /* A child that has not come so far by then never will. */
 #define BIRTH_TIMEOUT_NS (10 * NC_NS_PER_S)
 
-/* clone3 with a pidfd. 0 in the child, 1 in the parent, or -errno. */
-static int clone_child(uint64_t flags, pid_t *ret_pid, int *ret_pidfd)
+/* clone3 with a pidfd, into the group if there is one. 0 in the child, 1 in the parent, or -errno.
+ */
+static int clone_child(
+	uint64_t flags, const struct nc_cgroup *group, pid_t *ret_pid, int *ret_pidfd)
 {
 	int pidfd = -EBADF;
+	bool into_group = group && group->clone_fd >= 0;
 	/* a sibling takes over the signal that our own end sends, and may name none */
-	struct clone_args arguments = {.flags = flags | CLONE_PIDFD,
+	struct clone_args arguments = {
+		.flags = flags | CLONE_PIDFD | (into_group ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD};
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD,
+		.cgroup = into_group ? (unsigned int)group->clone_fd : 0U,
+	};
 	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
 
 	if (pid < 0)
@@ -48,6 +54,11 @@ static int clone_child(uint64_t flags, pid_t *ret_pid, int *ret_pidfd)
 	*ret_pid = (pid_t)pid;
 	*ret_pidfd = pidfd;
 	return 1;
+}
+
+static const struct nc_cgroup *group_of(const struct nc_box *box)
+{
+	return box->group.parent ? &box->group : NULL;
 }
 
 static int write_proc(pid_t pid, const char *name, const char *text)
@@ -133,7 +144,7 @@ static int birth_first(const struct nc_nursery *nursery, const struct nc_box_ord
 		(void)close(go[1]);
 		return r;
 	}
-	r = clone_child(spaces, &pid, &box->init_fd);
+	r = clone_child(spaces, group_of(box), &pid, &box->init_fd);
 	if (r == 0) {
 		struct nc_first first = {
 			.root = {.disk_bytes = order->limits.disk_bytes,
@@ -142,6 +153,7 @@ static int birth_first(const struct nc_nursery *nursery, const struct nc_box_ord
 			.report_fd = report[1],
 			.init_fd = nursery->init_fd,
 			.single_id = box->slot.lock_fd < 0,
+			.group = group_of(box),
 		};
 
 		(void)close(go[1]); /* or it would wait for itself if the spawner died */
@@ -196,7 +208,7 @@ static int fork_directly(
 
 	if (setns(box->init_fd, CLONE_NEWPID) < 0)
 		return -errno;
-	r = clone_child(0, &pid, &box->payload_fd);
+	r = clone_child(0, group_of(box), &pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
 	/* without the way back no other box could be made: that is the end */
@@ -212,7 +224,7 @@ _Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *
 
 	if (setns(box->init_fd, CLONE_NEWPID) < 0)
 		_exit(errno);
-	r = clone_child(CLONE_PARENT, &pid, &pidfd);
+	r = clone_child(CLONE_PARENT, group_of(box), &pid, &pidfd);
 	if (r == 0)
 		nc_child_payload(payload);
 	_exit(r < 0 ? -r : nc_fd_write_all(pid_fd, &pid, sizeof(pid)) < 0);
@@ -255,7 +267,7 @@ static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_o
 		.argv = argv,
 		.env = env,
 		.single_id = box->slot.lock_fd < 0,
-		.no_cgroup = true};
+		.group = group_of(box)};
 	int report[2];
 	int r;
 
@@ -273,6 +285,24 @@ static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_o
 		r = read_report(report[0], 0, err);
 	(void)close(report[0]);
 	return r;
+}
+
+/* The limits that this host can hold; process 1 is one more process. */
+static int make_group(const struct nc_nursery *nursery, const struct nc_box_order *order,
+	struct nc_box *box, struct nacre_err *err)
+{
+	unsigned int can = nursery->cgroups.can;
+	struct nc_cgroup_limits limits = {
+		.memory_bytes = can & NC_CGROUP_CAN_MEMORY ? order->limits.memory_bytes : 0,
+		.pids = can & NC_CGROUP_CAN_PIDS ? order->limits.pids + 1 : 0,
+		.cpu_milli = can & NC_CGROUP_CAN_CPU ? order->limits.cpu_milli : 0,
+	};
+	char name[32];
+
+	if (can == 0)
+		return 0;
+	(void)snprintf(name, sizeof(name), "bx_%llu", (unsigned long long)order->id);
+	return nc_cgroup_make(&nursery->cgroups, name, &limits, &box->group, err);
 }
 
 int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *order,
@@ -293,6 +323,8 @@ int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *or
 			nc_err_errno(err, r, "Take a range of user ids");
 	}
 	if (r == 0)
+		r = make_group(nursery, order, box, err);
+	if (r == 0)
 		r = birth_first(nursery, order, box, err);
 	box->started_ns = nc_clock_ns();
 	if (r == 0)
@@ -302,9 +334,11 @@ int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *or
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
 		box->init_fd = nc_pidfd_end(box->init_fd);
 		box->scratch_fd = nc_fd_close(box->scratch_fd);
+		(void)nc_cgroup_remove(&box->group); /* everything in it has just been reaped */
 		nc_slot_give_back(&box->slot);
 		return r;
 	}
+	nc_cgroup_join_close(&box->group);
 	box->deadline_ns = box->started_ns + order->limits.wall_ms * NC_NS_PER_MS;
 	box->state = NC_BOX_RUNS;
 	return 0;
@@ -334,6 +368,39 @@ void nc_box_payload_ended(struct nc_box *box)
 	box->state = NC_BOX_DYING;
 }
 
+void nc_box_check(struct nc_box *box)
+{
+	struct nc_cgroup_usage usage;
+
+	if (box->state == NC_BOX_RUNS && group_of(box) &&
+		nc_cgroup_usage(&box->group, &usage) == 0 && usage.oom_kills > 0)
+		nc_box_kill(box, NC_CAUSE_MEMORY);
+}
+
+/* The bill, once nobody can add to it. */
+static void collect_usage(struct nc_box *box)
+{
+	struct nc_box_usage *bill = &box->end.usage;
+	struct nc_cgroup_usage usage;
+	struct statfs fs;
+
+	if (fstatfs(box->scratch_fd, &fs) == 0)
+		bill->disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	if (!group_of(box) || nc_cgroup_usage(&box->group, &usage) < 0)
+		return;
+	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
+		bill->cpu_user_us = usage.cpu_user_us;
+		bill->cpu_system_us = usage.cpu_system_us;
+	}
+	if (box->group.parent->can & NC_CGROUP_CAN_MEMORY)
+		bill->memory_peak_bytes = usage.memory_peak_bytes;
+	bill->pids_peak = usage.pids_peak;
+	bill->pids_refused = usage.pids_refused;
+	bill->oom_kills = usage.oom_kills;
+	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT && box->end.signal == SIGKILL)
+		box->end.cause = NC_CAUSE_MEMORY;
+}
+
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
 {
 	if (box->state != NC_BOX_RUNS)
@@ -347,14 +414,12 @@ void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
 
 void nc_box_bury(struct nc_box *box)
 {
-	struct statfs fs;
-
 	assert(box->state == NC_BOX_DYING);
 	box->init_fd = nc_pidfd_end(box->init_fd);
-	if (fstatfs(box->scratch_fd, &fs) == 0)
-		box->end.usage.disk_bytes =
-			(uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	collect_usage(box);
 	box->scratch_fd = nc_fd_close(box->scratch_fd);
+	/* with process 1 reaped nobody is left in the group; a range is given back after that */
+	(void)nc_cgroup_remove(&box->group);
 	nc_slot_give_back(&box->slot);
 	box->state = NC_BOX_FREE;
 }

@@ -3,6 +3,7 @@
 #define NC_SPAWNER_BOX_H
 
 #include "kernel/boxwire.h"
+#include "kernel/cgroup_box.h"
 #include "spawner/slot.h"
 
 /* Boxes that one spawner keeps alive at once. */
@@ -14,6 +15,7 @@ struct nc_nursery {
 	int slot_dir_fd;       /* -EBADF: not root, so there are no ranges */
 	int pid_ns_fd;	       /* the spawner's own, to come back to; -EBADF: it may not */
 	unsigned int uid, gid; /* whose ids a box without a range maps */
+	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 };
 
 enum nc_box_state {
@@ -26,6 +28,7 @@ enum nc_box_state {
 struct nc_box {
 	enum nc_box_state state;
 	struct nc_slot slot;
+	struct nc_cgroup group;
 	int init_fd;	/* pidfd of process 1 */
 	int payload_fd; /* pidfd */
 	int scratch_fd; /* the limited file system, to ask how full it is */
@@ -45,6 +48,9 @@ void nc_box_payload_ended(struct nc_box *box);
 
 /* Ends the box; the first cause that is given counts. The payload's end follows by itself. */
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
+
+/* Looks whether the kernel has begun to kill for memory, which ends the whole box. */
+void nc_box_check(struct nc_box *box);
 
 /* Everything in it is dead: collects, frees, and leaves the box NC_BOX_FREE with end complete. */
 void nc_box_bury(struct nc_box *box);

@@ -60,6 +60,11 @@ static int wait_for_go(int go_fd)
 	return n < 0 ? (int)n : n == 1 ? 0 : -ECANCELED;
 }
 
+static int join(const struct nc_cgroup *group)
+{
+	return group ? nc_cgroup_join_self(group, group->clone_fd >= 0) : 0;
+}
+
 static int become(unsigned int id)
 {
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
@@ -103,6 +108,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	int r;
 
 	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
+	STEP(report, "join the box's control group", join(first->group));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());
 	if (!first->single_id)
@@ -133,6 +139,11 @@ static int set_limit(int which, uint64_t value)
 	return checked(setrlimit(which, &limit));
 }
 
+static bool has_limit(const struct nc_cgroup *group, unsigned int which)
+{
+	return group && (group->parent->can & which) != 0;
+}
+
 static int set_limits(const struct nc_payload *payload)
 {
 	const struct nc_box_limits *limits = payload->limits;
@@ -148,9 +159,10 @@ static int set_limits(const struct nc_payload *payload)
 	r = r < 0 ? r : set_limit(RLIMIT_RTPRIO, 0);
 	r = r < 0 ? r : checked(setrlimit(RLIMIT_STACK, &stack));
 	/* counted per user namespace since Linux 5.14, so that it is the box's own */
-	r = r < 0 ? r : set_limit(RLIMIT_NPROC, limits->pids);
-	if (payload->no_cgroup)
-		/* not RLIMIT_AS: Node and Go reserve far more addresses than they use */
+	if (!has_limit(payload->group, NC_CGROUP_CAN_PIDS))
+		r = r < 0 ? r : set_limit(RLIMIT_NPROC, limits->pids);
+	/* not RLIMIT_AS: Node and Go reserve far more addresses than they use */
+	if (!has_limit(payload->group, NC_CGROUP_CAN_MEMORY))
 		r = r < 0 ? r : set_limit(RLIMIT_DATA, limits->memory_bytes);
 	if (limits->cpu_time_ms > 0)
 		r = r < 0 ? r : set_limit(RLIMIT_CPU, (limits->cpu_time_ms + 999) / 1000);
@@ -223,6 +235,8 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 			   CLONE_NEWUTS | CLONE_NEWCGROUP;
 	int report = payload->report_fd;
 
+	/* first: the files of the groups are the host root's */
+	STEP(report, "join the box's control group", join(payload->group));
 	STEP(report, "enter the box", checked(setns(payload->box_fd, spaces)));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());

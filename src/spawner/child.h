@@ -3,6 +3,7 @@
 #define NC_SPAWNER_CHILD_H
 
 #include "kernel/boxwire.h"
+#include "kernel/cgroup_box.h"
 #include "spawner/root.h"
 
 /*
@@ -16,8 +17,9 @@ struct nc_first {
 	struct nc_root_spec root;
 	int go_fd;
 	int report_fd;
-	int init_fd;	/* nacre-init, to be executed */
-	bool single_id; /* one user id is mapped, so there is no id 0 to become */
+	int init_fd;		       /* nacre-init, to be executed */
+	bool single_id;		       /* one user id is mapped, so there is no id 0 to become */
+	const struct nc_cgroup *group; /* to join; NULL: none */
 };
 
 _Noreturn void nc_child_first(const struct nc_first *first);
@@ -32,7 +34,8 @@ struct nc_payload {
 	char *const *argv;
 	char *const *env;
 	bool single_id;
-	bool no_cgroup; /* rlimits must do what they can */
+	const struct nc_cgroup
+		*group; /* to join; NULL: none, so that rlimits must do what they can */
 };
 
 _Noreturn void nc_child_payload(const struct nc_payload *payload);

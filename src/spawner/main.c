@@ -30,6 +30,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/pidfd.h"
 #include "kernel/caps.h"
@@ -45,12 +46,17 @@
 /* nacre-init is a few kilobytes. */
 #define INIT_SIZE_MAX (1024U * 1024)
 
+/* How often a running box is looked at: version 1 kills one process for memory, not the group. */
+#define CHECK_NS (100 * NC_NS_PER_MS)
+
 struct spawner {
 	struct nc_nursery nursery;
 	int worker_pidfd;
 	int worker_fd; /* our end of the pair; -EBADF once the worker is gone */
 	int signal_fd;
 	bool greeted;
+	char id[NC_ID_SIZE]; /* names our lock and our control groups */
+	int lock_fd;
 	struct nc_wire_packet packet;
 	struct nc_box boxes[NC_BOXES_MAX];
 };
@@ -155,11 +161,14 @@ static int start_worker(char **argv, bool drop, struct nacre_err *err)
 
 static int lock_in(bool ranges, struct nacre_err *err)
 {
-	/* in a user namespace of our own we map the id that is 0 there, for which Linux 5.12 wants
-	 * SETFCAP */
+	/*
+	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. KILL: ending them.
+	 * DAC_OVERRIDE: the top of a cgroup hierarchy is read-only even for its owner. In a user
+	 * namespace of our own we map the id that is 0 there, for which Linux 5.12 wants SETFCAP.
+	 */
 	const uint64_t keep = 1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN |
 			      1ULL << CAP_KILL | 1ULL << CAP_SYS_PTRACE |
-			      (ranges ? 0 : 1ULL << CAP_SETFCAP);
+			      1ULL << (ranges ? CAP_DAC_OVERRIDE : CAP_SETFCAP);
 	int r = 0;
 
 	if (!ranges && geteuid() != 0)
@@ -392,6 +401,11 @@ static uint64_t check_deadlines(void)
 			nc_box_kill(box, NC_CAUSE_WALL);
 		else if (box->deadline_ns < next)
 			next = box->deadline_ns;
+		if (spawner.nursery.cgroups.can & NC_CGROUP_CAN_MEMORY) {
+			nc_box_check(box);
+			if (now + CHECK_NS < next)
+				next = now + CHECK_NS;
+		}
 	}
 	return next;
 }
@@ -454,6 +468,39 @@ static void end_boxes(void)
 	}
 }
 
+/* Only ids of spawners are judged, and each by its own lock; others' groups are others' business.
+ */
+static bool is_dead_spawner(const char *id, void *context)
+{
+	(void)context;
+	return strncmp(id, "sp_", 3) == 0 && nc_slot_is_dead(spawner.nursery.slot_dir_fd, id);
+}
+
+/* The control groups of our boxes, and an end to those whose spawner is gone. */
+static int open_groups(struct nacre_err *err)
+{
+	int r = nc_id_new("sp", spawner.id);
+
+	if (r < 0)
+		return nc_err_errno(err, r, "Make an id");
+	spawner.lock_fd = nc_slot_lock_self(spawner.nursery.slot_dir_fd, spawner.id, err);
+	if (spawner.lock_fd < 0)
+		return spawner.lock_fd;
+	r = nc_cgroup_parent_open(&spawner.nursery.cgroups, spawner.id, err);
+	if (r < 0)
+		return r;
+	r = nc_cgroup_sweep(&spawner.nursery.cgroups, is_dead_spawner, NULL);
+	if (r < 0)
+		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
+	return 0;
+}
+
+static void close_groups(void)
+{
+	nc_cgroup_parent_close(&spawner.nursery.cgroups);
+	nc_slot_unlock_self(spawner.nursery.slot_dir_fd, spawner.id, spawner.lock_fd);
+}
+
 static int start(char **argv, struct nacre_err *err)
 {
 	bool ranges = false;
@@ -466,7 +513,7 @@ static int start(char **argv, struct nacre_err *err)
 	}
 	if (r == 0 && ranges) {
 		r = spawner.nursery.slot_dir_fd = nc_slot_open_dir(err);
-		r = r < 0 ? r : 0;
+		r = r < 0 ? r : open_groups(err);
 	}
 	if (r == 0)
 		r = start_worker(argv, ranges, err);
@@ -482,17 +529,19 @@ int main(int argc, char **argv)
 	struct nacre_err err = {0};
 	siginfo_t info = {0};
 
-	spawner.worker_pidfd = spawner.worker_fd = spawner.signal_fd = -EBADF;
+	spawner.worker_pidfd = spawner.worker_fd = spawner.signal_fd = spawner.lock_fd = -EBADF;
 	if (argc < 2 || fcntl(WORKER_EXE_FD, F_GETFD) < 0) {
 		fputs("nacre-spawner is started by nacre, not by hand\n", stderr);
 		return EXIT_SELF;
 	}
 	if (start(argv + 1, &err) < 0) {
 		spawner.worker_pidfd = nc_pidfd_end(spawner.worker_pidfd);
+		close_groups();
 		return fail(&err);
 	}
 	serve();
 	end_boxes();
+	close_groups();
 	if (nc_pidfd_wait(spawner.worker_pidfd, nc_clock_ns() + NC_NS_PER_S, &info) < 0)
 		return EXIT_SELF;
 	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;

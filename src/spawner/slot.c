@@ -63,3 +63,32 @@ void nc_slot_give_back(struct nc_slot *slot)
 {
 	slot->lock_fd = nc_fd_close(slot->lock_fd);
 }
+
+int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err)
+{
+	cleanup_close int fd =
+		openat(dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return nc_err_errno(err, -errno, "Lock " RUN_DIR "/%s", id);
+	return take_fd(fd);
+}
+
+bool nc_slot_is_dead(int dir_fd, const char *id)
+{
+	cleanup_close int fd = openat(dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
+	(void)unlinkat(dir_fd, id, 0);
+	return true;
+}
+
+void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd)
+{
+	if (lock_fd >= 0)
+		(void)unlinkat(dir_fd, id, 0);
+	(void)nc_fd_close(lock_fd);
+}

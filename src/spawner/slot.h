@@ -5,6 +5,8 @@
 #ifndef NC_SPAWNER_SLOT_H
 #define NC_SPAWNER_SLOT_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 
 /* Ids per range, and how many ranges there are, from the first id on. */
@@ -24,5 +26,13 @@ int nc_slot_open_dir(struct nacre_err *err);
 int nc_slot_take(int dir_fd, struct nc_slot *ret_slot);
 
 void nc_slot_give_back(struct nc_slot *slot);
+
+/*
+ * A spawner's own lock: a file named id, held while it lives. Whoever finds the file unlocked, or
+ * not there, knows that the spawner is gone.
+ */
+int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err);
+bool nc_slot_is_dead(int dir_fd, const char *id);
+void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd);
 
 #endif

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import subprocess
@@ -58,6 +59,11 @@ def box(request, programs, tmp_path):
     return run
 
 
+def unique_nap():
+    """A long sleep that pgrep cannot confuse with anybody else's."""
+    return f"sleep {random.randint(10 ** 6, 10 ** 9)}"
+
+
 def python(box, code, *options, **more):
     return box(*options, "--", "python3", "-c", code, **more)
 
@@ -90,17 +96,18 @@ def test_signals_become_128_plus_n(box):
 
 def test_timeout_ends_everything_and_exits_124(box):
     started = time.monotonic()
-    done = box("--timeout", "300ms", "--", "sh", "-c", "trap '' TERM INT; (setsid sleep 1000 &) ; sleep 1000")
+    nap = unique_nap()
+    done = box("--timeout", "300ms", "--", "sh", "-c", f"trap '' TERM INT; (setsid {nap} &) ; {nap}")
     assert done.returncode == 124
     assert time.monotonic() - started < 20
-    left = subprocess.run(["pgrep", "-xf", "sleep 1000"], capture_output=True, text=True).stdout
-    assert left == ""
+    assert subprocess.run(["pgrep", "-xf", nap], capture_output=True).returncode == 1
 
 
 def test_background_process_does_not_outlive_the_command(box):
-    done = box("--", "sh", "-c", "sleep 997 & echo done")
+    nap = unique_nap()
+    done = box("--", "sh", "-c", f"{nap} & echo done")
     assert (done.returncode, done.stdout) == (0, "done\n")
-    assert subprocess.run(["pgrep", "-xf", "sleep 997"], capture_output=True).returncode == 1
+    assert subprocess.run(["pgrep", "-xf", nap], capture_output=True).returncode == 1
 
 
 def test_inside_it_is_an_ordinary_machine_of_its_own(box):
@@ -197,6 +204,9 @@ except BlockingIOError:
     print(made)
 """
     assert int(python(box, code, "--pids", "10").stdout) in (8, 9)
+    if box.user == "root":
+        answer = json.loads(python(box, code, "--pids", "10", "--json").stdout)
+        assert (answer["status"], answer["limits"]) == ("success", {"hit": ["pids"]})
 
 
 @pytest.mark.parametrize("command, words", [
@@ -269,13 +279,14 @@ def test_closed_standard_output_ends_the_box(box):
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_interrupting_it_leaves_nothing(box, how):
-    process = box.start("--", "sh", "-c", "echo up; sleep 995", start_new_session=True)
+    nap = unique_nap()
+    process = box.start("--", "sh", "-c", f"echo up; {nap}; true", start_new_session=True)
     assert process.stdout.readline() == "up\n"
     os.killpg(process.pid, how)
     process.wait(timeout=30)
     process.communicate()
     for _ in range(100):
-        if subprocess.run(["pgrep", "-xf", "sleep 995"], capture_output=True).returncode == 1:
+        if subprocess.run(["pgrep", "-xf", nap], capture_output=True).returncode == 1:
             return
         time.sleep(0.05)
     pytest.fail("the box outlived its parents")
@@ -290,6 +301,85 @@ def test_large_streams_come_through_whole(box):
 def test_spawner_is_not_for_hands():
     done = subprocess.run([BUILD / "nacre-spawner"], capture_output=True, text=True, close_fds=True)
     assert done.returncode == 125 and "started by nacre" in done.stderr
+
+
+def leftovers():
+    groups = subprocess.run(["find", "/sys/fs/cgroup", "-name", "nacre-sp_*"], capture_output=True, text=True).stdout
+    locks = [name for name in os.listdir("/run/nacre") if name.startswith("sp_")] if os.path.isdir("/run/nacre") else []
+    mounts = pathlib.Path("/proc/self/mountinfo").read_text()
+    return set(groups.split()), set(locks), mounts, set(os.listdir("/tmp"))
+
+
+def test_nothing_is_left_on_the_host(box):
+    box("--", "true")  # what others left is swept
+    before = leftovers()
+    for args in (["--", "true"], ["--", "nosuch"], ["--timeout", "100ms", "--", "sleep", "9"], ["--output", "9", "--", "yes"],
+                 ["--json", "--", "sh", "-c", "mkdir -p /tmp/a/b; chmod 000 /tmp/a; sleep 100 & exit 3"]):
+        box(*args)
+    assert leftovers() == before
+
+
+def test_what_a_killed_spawner_left_is_swept_by_the_next(programs, tmp_path, as_root):
+    env = environment(tmp_path)
+    process = subprocess.Popen([programs / "nacre", "exec", "--", "sh", "-c", "echo up; sleep 100"], env=env,
+                               stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "up\n"
+    process.kill()
+    process.communicate()
+    other = subprocess.Popen([programs / "nacre", "exec", "--", "sh", "-c", "echo up; read x; echo $x"], env=env,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline() == "up\n"
+    living = leftovers()[0]
+    assert subprocess.run([programs / "nacre", "exec", "--", "true"], env=env).returncode == 0
+    assert leftovers()[0] == living, "a sweep touched the groups of a living spawner"
+    assert other.communicate("still here\n")[0] == "still here\n"
+    assert leftovers()[:2] == (set(), set())
+
+
+@pytest.fixture
+def groups(as_root, nacre):
+    """For limits that only control groups hold."""
+    strength = json.loads(nacre("doctor", "--json").stdout)["strength"]
+    if any(strength[name]["grade"] != "full" for name in ("memory", "cpu", "pids")):
+        pytest.skip("no control groups here")
+    return lambda *args: json.loads(nacre("exec", "--json", *args, stdin=subprocess.DEVNULL).stdout)
+
+
+HOGS = {
+    "heap": "x = bytearray(300 << 20)",
+    "children": "import os\nfor _ in range(6):\n  if not os.fork():\n    x = bytearray(50 << 20); os.read(os.pipe()[0], 1)\nfor _ in range(6): os.wait()",
+    "memfd": "import os\nfd = os.memfd_create('x')\nfor _ in range(300): os.write(fd, bytes(1 << 20))",
+    "shared": "import mmap\nm = mmap.mmap(-1, 300 << 20)\nfor i in range(0, 300 << 20, 4096): m[i] = 1",
+    "files": "f = open('/tmp/x', 'wb')\nfor _ in range(300): f.write(bytes(1 << 20))",
+}
+
+
+@pytest.mark.parametrize("hog", HOGS)
+def test_memory_limit_holds_whatever_the_memory_is(groups, hog):
+    answer = groups("--memory", "100MB", "--disk", "1GB", "--", "python3", "-c", HOGS[hog])
+    assert answer["status"] == "memory_limit", answer
+    assert answer["usage"]["memory_peak_bytes"] <= 100 << 20
+
+
+def test_memory_within_the_limit_is_fine(groups):
+    answer = groups("--memory", "100MB", "--", "python3", "-c", "x = bytearray(60 << 20)")
+    assert answer["status"] == "success"
+    assert 60 << 20 <= answer["usage"]["memory_peak_bytes"] <= 100 << 20
+
+
+def test_cpu_quota_and_bill(groups):
+    spin = "import os, time\nos.fork()\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nos.wait() if os.getpid() == 2 else 0"
+    used = []
+    for cpus in ("0.2", "2"):
+        usage = groups("--cpus", cpus, "--", "python3", "-c", spin)["usage"]
+        used.append(usage["cpu_user_seconds"] + usage["cpu_system_seconds"])
+    assert used[0] < 0.45 and used[1] > 2 * used[0]
+
+
+def test_bill_covers_children_that_nobody_waited_for(groups):
+    code = "import os, time\nif os.fork() == 0:\n  end = time.process_time() + 0.4\n  while time.process_time() < end: pass\nelse: time.sleep(1.2)"
+    usage = groups("--", "python3", "-c", code)["usage"]
+    assert usage["cpu_user_seconds"] + usage["cpu_system_seconds"] > 0.35
 
 
 def test_worker_and_payload_have_no_privilege(programs, tmp_path, as_root):

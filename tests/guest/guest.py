@@ -78,8 +78,8 @@ def kernel():
     return done.stdout.strip()
 
 
-def boot(directory, program, script, timeout=300):
-    """Boots a guest that runs script; returns its output between the two marks."""
+def boot(directory, program, script, timeout=300, programs=()):
+    """Boots a guest that runs script, with programs in /bin; returns its output between the two marks."""
     image = kernel()
     files = {
         "init": (INIT.encode(), 0o755),
@@ -89,7 +89,9 @@ def boot(directory, program, script, timeout=300):
         "etc/passwd": (b"root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n", 0o644),
         "usr/empty": (b"", 0o644),
     }
-    for library in libraries(program):
+    for path in programs:
+        files[f"bin/{pathlib.Path(path).name}"] = (pathlib.Path(path).read_bytes(), 0o755)
+    for library in {library for path in (program, *programs) for library in libraries(path)}:
         files[library.lstrip("/")] = (pathlib.Path(library).read_bytes(), 0o755)
     archive = pathlib.Path(directory) / "guest.cpio"
     archive.write_bytes(initramfs(files))
