@@ -10,6 +10,9 @@
 #include "base/text.h"
 #include "box/run.h"
 #include "cli/cli.h"
+#include "kernel/cgroup_box.h"
+#include "kernel/filter.h"
+#include "kernel/strength.h"
 
 #define MB (1024ULL * 1024)
 
@@ -127,6 +130,23 @@ static int read_limits(const struct nc_config *config, struct nc_run *run, struc
 	return r;
 }
 
+/* A limit that the caller names is held or refused, never weakened. */
+static int check_named_limits(const struct nc_box_host *host, struct nacre_err *err)
+{
+	const char *option = NULL;
+
+	if (arg_memory && !(host->cgroups & NC_CGROUP_CAN_MEMORY))
+		option = "memory";
+	else if (arg_cpus && !(host->cgroups & NC_CGROUP_CAN_CPU))
+		option = "cpus";
+	if (!option)
+		return 0;
+	return nc_err_set(err, -EOPNOTSUPP,
+		"Option '--%s': no control group can hold this limit here: run as root, or leave "
+		"it out",
+		option);
+}
+
 static void add_word(struct nc_buf *buf, struct nc_box_words *words, const char *word)
 {
 	nc_buf_add(buf, word, strlen(word) + 1);
@@ -184,7 +204,39 @@ static json_t *hit_json(const struct nc_box_end *end)
 	return hit;
 }
 
-static int print_json(const struct nc_run *run)
+static json_t *strength_json(const struct nc_box_host *host, const struct nc_box_end *end)
+{
+	enum nc_grade grades[NC_STRENGTH_MAX];
+	json_t *object = json_object();
+
+	nc_strength_of_box(host, end, grades);
+	for (size_t i = 0; object && i < NC_STRENGTH_MAX; i++)
+		(void)json_object_set_new(
+			object, nc_property_names[i], json_string(nc_grade_names[grades[i]]));
+	return object;
+}
+
+static const char *call_name(const struct nc_box_denied *denied)
+{
+	const char *name = nc_filter_call_name((int)denied->call);
+
+	return name ? name : "unknown";
+}
+
+static json_t *denials_json(const struct nc_box_end *end)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < end->n_denied; i++)
+		(void)json_array_append_new(list,
+			json_pack("{s:s, s:s, s:I, s:s}", "layer", "seccomp", "object",
+				call_name(&end->denied[i]), "count",
+				(json_int_t)end->denied[i].count, "message",
+				"This system call, with these arguments, is not allowed in a box"));
+	return list;
+}
+
+static int print_json(const struct nc_box_host *host, const struct nc_run *run)
 {
 	const struct nc_box_end *end = &run->end;
 	json_t *code =
@@ -192,12 +244,13 @@ static int print_json(const struct nc_run *run)
 	json_t *signal = end->signal ? json_integer(end->signal) : json_null();
 
 	return nc_json_print(stdout,
-		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:{s:o}, s:o}", "status", status_of(end),
-			"exit_code", code, "signal", signal, "stdout",
+		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:{s:o}, s:o, s:o, s:o, s:s}", "status",
+			status_of(end), "exit_code", code, "signal", signal, "stdout",
 			nc_json_text(nc_buf_text(&run->output), run->output.size), "stderr",
 			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
 			run->output_bytes > run->output_max, "limits", "hit", hit_json(end),
-			"usage", usage_json(run)),
+			"usage", usage_json(run), "denials", denials_json(end), "strength",
+			strength_json(host, end), "tier", "container"),
 		true);
 }
 
@@ -221,6 +274,9 @@ static int exit_code(const struct nc_run *run)
 {
 	const struct nc_box_end *end = &run->end;
 
+	for (size_t i = 0; !arg_json && i < end->n_denied; i++)
+		fprintf(stderr, "nacre exec: Refused: system call %s (%u times)\n",
+			call_name(&end->denied[i]), end->denied[i].count);
 	if (end->cause == NC_CAUSE_WALL)
 		return 124;
 	if (end->cause != NC_CAUSE_EXIT && !arg_json)
@@ -259,11 +315,13 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		task.output.max = task.error.max = task.output_max;
 	r = nc_spawn_connect(&spawn, err);
 	if (r == 0)
+		r = check_named_limits(&spawn.host, err);
+	if (r == 0)
 		r = nc_run(&spawn, &task, err);
 	if (r == 0 && task.failure.code < 0)
 		r = failure_code(&task.failure, words[0]);
 	else if (r == 0) {
-		if (arg_json && print_json(&task) < 0)
+		if (arg_json && print_json(&spawn.host, &task) < 0)
 			r = nc_err_set(err, -EIO, "Write the answer");
 		else
 			r = exit_code(&task);

@@ -84,6 +84,18 @@ static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[9])
 
 _Static_assert(sizeof(struct nc_box_usage) == 9 * sizeof(uint64_t), "a figure is not sent");
 
+void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host)
+{
+	nc_wire_put_u8(out, host->ranges);
+	nc_wire_put_u32(out, host->cgroups);
+}
+
+void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host)
+{
+	ret_host->ranges = nc_wire_get_u8(in) != 0;
+	ret_host->cgroups = nc_wire_get_u32(in);
+}
+
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 {
 	struct nc_box_usage usage = end->usage;
@@ -93,25 +105,40 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 	nc_wire_put_u8(out, (uint8_t)end->cause);
 	nc_wire_put_u32(out, end->code);
 	nc_wire_put_u32(out, end->signal);
+	nc_wire_put_u32(out, end->landlock);
+	nc_wire_put_u8(out, end->reported);
 	usage_fields(&usage, fields);
 	for (size_t i = 0; i < 9; i++)
 		nc_wire_put_u64(out, *fields[i]);
+	nc_wire_put_u32(out, end->n_denied);
+	for (size_t i = 0; i < end->n_denied; i++) {
+		nc_wire_put_u32(out, end->denied[i].call);
+		nc_wire_put_u32(out, end->denied[i].count);
+	}
 }
 
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 {
+	struct nc_box_end end = {.id = nc_wire_get_u64(in)};
 	uint64_t *fields[9];
-	uint8_t cause;
+	uint8_t cause = nc_wire_get_u8(in);
 
-	*ret_end = (struct nc_box_end){.id = nc_wire_get_u64(in)};
-	cause = nc_wire_get_u8(in);
-	if (cause >= NC_CAUSE_MAX)
-		in->error = -EBADMSG;
-	else
-		ret_end->cause = cause;
-	ret_end->code = nc_wire_get_u32(in);
-	ret_end->signal = nc_wire_get_u32(in);
-	usage_fields(&ret_end->usage, fields);
+	end.code = nc_wire_get_u32(in);
+	end.signal = nc_wire_get_u32(in);
+	end.landlock = nc_wire_get_u32(in);
+	end.reported = nc_wire_get_u8(in) != 0;
+	usage_fields(&end.usage, fields);
 	for (size_t i = 0; i < 9; i++)
 		*fields[i] = nc_wire_get_u64(in);
+	end.n_denied = nc_wire_get_u32(in);
+	if (cause >= NC_CAUSE_MAX || end.n_denied > NC_DENIED_MAX) {
+		in->error = -EBADMSG;
+		return;
+	}
+	end.cause = cause;
+	for (size_t i = 0; i < end.n_denied; i++) {
+		end.denied[i].call = nc_wire_get_u32(in);
+		end.denied[i].count = nc_wire_get_u32(in);
+	}
+	*ret_end = end;
 }

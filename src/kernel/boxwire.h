@@ -18,7 +18,7 @@ enum nc_box_message {
 	NC_BOX_RUN,	  /* struct nc_box_order; fds: stdin, stdout, stderr of the payload */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
 	/* from the spawner */
-	NC_BOX_WELCOME = 101, /* u32 version */
+	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host */
 	NC_BOX_STARTED,	      /* u64 id, u64 nanoseconds that birth took */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
 	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
@@ -67,6 +67,20 @@ enum nc_box_cause {
 	NC_CAUSE_MAX,
 };
 
+/* What this spawner's boxes are held by, whatever is ordered. */
+struct nc_box_host {
+	bool ranges;	  /* each box has user ids of its own */
+	uint32_t cgroups; /* bits of enum nc_cgroup_can */
+};
+
+/* System calls that were refused in a box: as many kinds as are kept, each with its count. */
+#define NC_DENIED_MAX 32U
+
+struct nc_box_denied {
+	uint32_t call; /* its number */
+	uint32_t count;
+};
+
 /* What a box used. */
 struct nc_box_usage {
 	uint64_t wall_ns;
@@ -83,14 +97,21 @@ struct nc_box_usage {
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
-	uint32_t code;	 /* exit status, where signal is 0 */
-	uint32_t signal; /* that ended it, or 0 */
+	uint32_t code;	   /* exit status, where signal is 0 */
+	uint32_t signal;   /* that ended it, or 0 */
+	uint32_t landlock; /* the ABI that it was held by; 0: none */
+	bool reported;	   /* refused calls were reported */
 	struct nc_box_usage usage;
+	uint32_t n_denied;
+	struct nc_box_denied denied[NC_DENIED_MAX];
 };
 
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order);
 /* The words borrow from the message. Errors are in->error, as with every getter. */
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order);
+
+void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host);
+void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host);
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end);
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end);

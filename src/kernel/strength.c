@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "kernel/boxwire.h"
+#include "kernel/cgroup_box.h"
 
 const char *const nc_grade_names[NC_GRADE_MAX] = {
 	[NC_GRADE_NONE] = "none",
@@ -244,4 +246,31 @@ void nc_strength_judge(
 	judge_limits(&judge);
 	judge_kill(&judge);
 	judge_hypervisor(&judge);
+}
+
+static enum nc_grade full_or(bool full, enum nc_grade otherwise)
+{
+	return full ? NC_GRADE_FULL : otherwise;
+}
+
+void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end *end,
+	enum nc_grade ret_grades[static NC_STRENGTH_MAX])
+{
+	const uint32_t memory = NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_SWAP;
+
+	/* namespaces, the root, the filter and the limited file system: without one there is no box
+	 */
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
+		ret_grades[i] = NC_GRADE_FULL;
+	ret_grades[NC_STRENGTH_IDENTITY] = full_or(host->ranges, NC_GRADE_REDUCED);
+	ret_grades[NC_STRENGTH_SYSCALLS] = full_or(end->reported, NC_GRADE_REDUCED);
+	ret_grades[NC_STRENGTH_ACCESS] =
+		full_or(end->landlock >= 6, end->landlock > 0 ? NC_GRADE_REDUCED : NC_GRADE_NONE);
+	ret_grades[NC_STRENGTH_MEMORY] =
+		full_or((host->cgroups & memory) == memory, NC_GRADE_REDUCED);
+	ret_grades[NC_STRENGTH_CPU] = full_or(host->cgroups & NC_CGROUP_CAN_CPU, NC_GRADE_NONE);
+	ret_grades[NC_STRENGTH_PIDS] =
+		full_or(host->cgroups & NC_CGROUP_CAN_PIDS, NC_GRADE_REDUCED);
+	ret_grades[NC_STRENGTH_IO] = NC_GRADE_NONE;
+	ret_grades[NC_STRENGTH_HYPERVISOR] = NC_GRADE_NONE;
 }

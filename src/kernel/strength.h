@@ -49,4 +49,10 @@ struct nc_strength {
 void nc_strength_judge(
 	const struct nc_probes *probes, bool is_root, struct nc_strength *ret_strength);
 
+/* What a box was really held by. */
+struct nc_box_host;
+struct nc_box_end;
+void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end *end,
+	enum nc_grade ret_grades[static NC_STRENGTH_MAX]);
+
 #endif

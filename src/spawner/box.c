@@ -12,12 +12,15 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,6 +30,9 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "spawner/child.h"
+
+/* Refused calls that are answered before others get their turn. */
+#define DENIED_AT_ONCE 16
 
 /* A child that has not come so far by then never will. */
 #define BIRTH_TIMEOUT_NS (10 * NC_NS_PER_S)
@@ -256,6 +262,38 @@ static int fork_by_sibling(struct nc_box *box, const struct nc_payload *payload)
 	return box->payload_fd < 0 ? box->payload_fd : 0;
 }
 
+/* What the payload says of itself, then its end of the channel closing when it becomes its program.
+ */
+static int read_payload_report(int fd, struct nc_box *box, struct nacre_err *err)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct nc_payload_report report = {0};
+	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct pollfd event = {.fd = fd, .events = POLLIN};
+	unsigned char first = 0;
+
+	if (poll(&event, 1, BIRTH_TIMEOUT_NS / NC_NS_PER_MS) == 1 &&
+		recv(fd, &first, 1, MSG_PEEK) == 1 && first == NC_PAYLOAD_HELD &&
+		recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == (ssize_t)sizeof(report)) {
+		const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+		box->end.landlock = report.landlock;
+		if (header && header->cmsg_type == SCM_RIGHTS)
+			memcpy(&box->listener_fd, CMSG_DATA(header), sizeof(int));
+		box->end.reported = box->listener_fd >= 0;
+		return read_report(fd, 0, err);
+	}
+	/* it failed before that, and says why */
+	return read_report(fd, SIZE_MAX, err);
+}
+
 static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_order *order,
 	const int *stdio, struct nc_box *box, struct nacre_err *err)
 {
@@ -273,8 +311,8 @@ static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_o
 
 	split_words(&order->argv, argv);
 	split_words(&order->env, env);
-	if (pipe2(report, O_CLOEXEC) < 0)
-		return nc_err_errno(err, -errno, "Make a pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0)
+		return nc_err_errno(err, -errno, "Make a socket pair");
 	payload.report_fd = report[1];
 	r = nursery->pid_ns_fd >= 0 ? fork_directly(nursery, box, &payload)
 				    : fork_by_sibling(box, &payload);
@@ -282,7 +320,7 @@ static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_o
 	if (r < 0)
 		nc_err_errno(err, r, "Fork into the box");
 	else
-		r = read_report(report[0], 0, err);
+		r = read_payload_report(report[0], box, err);
 	(void)close(report[0]);
 	return r;
 }
@@ -314,6 +352,7 @@ int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *or
 	*box = (struct nc_box){.init_fd = -EBADF,
 		.payload_fd = -EBADF,
 		.scratch_fd = -EBADF,
+		.listener_fd = -EBADF,
 		.slot = {.lock_fd = -EBADF},
 		.end = {.id = order->id}};
 	err->code = 0;
@@ -334,6 +373,7 @@ int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *or
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
 		box->init_fd = nc_pidfd_end(box->init_fd);
 		box->scratch_fd = nc_fd_close(box->scratch_fd);
+		box->listener_fd = nc_fd_close(box->listener_fd);
 		(void)nc_cgroup_remove(&box->group); /* everything in it has just been reaped */
 		nc_slot_give_back(&box->slot);
 		return r;
@@ -366,6 +406,40 @@ void nc_box_payload_ended(struct nc_box *box)
 	/* process 1 takes everything with it that is left in the box */
 	(void)nc_pidfd_kill(box->init_fd, SIGKILL);
 	box->state = NC_BOX_DYING;
+}
+
+static void count_denied(struct nc_box_end *end, uint32_t call)
+{
+	for (size_t i = 0; i < end->n_denied; i++) {
+		if (end->denied[i].call == call) {
+			end->denied[i].count += end->denied[i].count < UINT32_MAX;
+			return;
+		}
+	}
+	if (end->n_denied < NC_DENIED_MAX)
+		end->denied[end->n_denied++] = (struct nc_box_denied){call, 1};
+}
+
+void nc_box_denied(struct nc_box *box)
+{
+	/* whoever floods us with refused calls waits for its turn, others do not wait for it */
+	for (int i = 0; i < DENIED_AT_ONCE; i++) {
+		struct pollfd event = {.fd = box->listener_fd, .events = POLLIN};
+		struct seccomp_notif request = {0};
+		struct seccomp_notif_resp answer = {.error = -EPERM};
+
+		if (poll(&event, 1, 0) != 1)
+			return;
+		if (!(event.revents & POLLIN)) { /* nobody is left who could ask */
+			box->listener_fd = nc_fd_close(box->listener_fd);
+			return;
+		}
+		if (ioctl(box->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+			continue; /* it was killed meanwhile */
+		count_denied(&box->end, (uint32_t)request.data.nr);
+		answer.id = request.id;
+		(void)ioctl(box->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, &answer); /* the same */
+	}
 }
 
 void nc_box_check(struct nc_box *box)
@@ -418,6 +492,7 @@ void nc_box_bury(struct nc_box *box)
 	box->init_fd = nc_pidfd_end(box->init_fd);
 	collect_usage(box);
 	box->scratch_fd = nc_fd_close(box->scratch_fd);
+	box->listener_fd = nc_fd_close(box->listener_fd);
 	/* with process 1 reaped nobody is left in the group; a range is given back after that */
 	(void)nc_cgroup_remove(&box->group);
 	nc_slot_give_back(&box->slot);

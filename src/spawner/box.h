@@ -29,9 +29,10 @@ struct nc_box {
 	enum nc_box_state state;
 	struct nc_slot slot;
 	struct nc_cgroup group;
-	int init_fd;	/* pidfd of process 1 */
-	int payload_fd; /* pidfd */
-	int scratch_fd; /* the limited file system, to ask how full it is */
+	int init_fd;	 /* pidfd of process 1 */
+	int payload_fd;	 /* pidfd */
+	int scratch_fd;	 /* the limited file system, to ask how full it is */
+	int listener_fd; /* readable when a system call was refused: nc_box_denied; or -EBADF */
 	uint64_t started_ns, deadline_ns;
 	struct nc_box_end end; /* filled as it becomes known */
 };
@@ -48,6 +49,9 @@ void nc_box_payload_ended(struct nc_box *box);
 
 /* Ends the box; the first cause that is given counts. The payload's end follows by itself. */
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
+
+/* Notes refused system calls, some of those that wait, and answers them with EPERM. */
+void nc_box_denied(struct nc_box *box);
 
 /* Looks whether the kernel has begun to kill for memory, which ends the whole box. */
 void nc_box_check(struct nc_box *box);

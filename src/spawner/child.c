@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -229,11 +230,49 @@ static int execute(char *const *argv, char *const *env)
 	return -error;
 }
 
+/*
+ * Loads the filter that asks about calls it refuses; where somebody outside has such a filter on us
+ * already (EBUSY) or the kernel has none, the one that just refuses.
+ */
+static int load_filter(int *listener_fd)
+{
+	int r = nc_filter_load(NC_FILTER_CONTAINER, listener_fd);
+
+	if (r != -EBUSY && r != -EINVAL)
+		return r;
+	*listener_fd = -EBADF;
+	return nc_filter_load(NC_FILTER_CONTAINER, NULL);
+}
+
+static int tell_held(int report_fd, int landlock, int listener_fd)
+{
+	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)landlock};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (listener_fd >= 0) {
+		struct cmsghdr *header = &control.align;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(header), &listener_fd, sizeof(int));
+	}
+	return checked((int)sendmsg(report_fd, &message, MSG_NOSIGNAL));
+}
+
 _Noreturn void nc_child_payload(const struct nc_payload *payload)
 {
 	const int spaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC |
 			   CLONE_NEWUTS | CLONE_NEWCGROUP;
 	int report = payload->report_fd;
+	int landlock, listener_fd = -EBADF;
 
 	/* first: the files of the groups are the host root's */
 	STEP(report, "join the box's control group", join(payload->group));
@@ -250,8 +289,10 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	STEP(report, "die with the spawner", die_with_parent());
 	STEP(report, "change the directory", go_to(payload->dir));
 	STEP(report, "close descriptors", checked(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)));
-	STEP(report, "restrict by Landlock", nc_fence_payload());
-	STEP(report, "restrict system calls", nc_filter_load(NC_FILTER_CONTAINER, NULL));
+	landlock = nc_fence_payload();
+	STEP(report, "restrict by Landlock", landlock);
+	STEP(report, "restrict system calls", load_filter(&listener_fd));
+	STEP(report, "tell by what it is held", tell_held(report, landlock, listener_fd));
 	STEP(report, "start the program", execute(payload->argv, payload->env));
 	give_up(report, EPROTO, "start the program");
 }

@@ -7,8 +7,10 @@
 #include "spawner/root.h"
 
 /*
- * How a child says what went wrong: the errno as four bytes, then the step. A child that succeeds
- * says nothing (the pipe closes) or, nacre-init, one 'r'.
+ * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
+ * when it is ready. The payload's channel is a socket, over which it first says by what it is held
+ * (struct nc_payload_report, with the listener of its filter if there is one); the channel then
+ * closes when it becomes its program.
  */
 #define NC_CHILD_REPORT_MAX 128
 
@@ -36,6 +38,12 @@ struct nc_payload {
 	bool single_id;
 	const struct nc_cgroup
 		*group; /* to join; NULL: none, so that rlimits must do what they can */
+};
+
+/* A letter that no errno's first byte is taken for, and Landlock's ABI. */
+#define NC_PAYLOAD_HELD 0xff
+struct nc_payload_report {
+	unsigned char held, landlock;
 };
 
 _Noreturn void nc_child_payload(const struct nc_payload *payload);

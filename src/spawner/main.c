@@ -241,6 +241,8 @@ static struct nc_box *free_box(void)
 static int handle_hello(struct nc_wire_in *in)
 {
 	struct nc_wire_out out;
+	struct nc_box_host host = {
+		.ranges = spawner.nursery.slot_dir_fd >= 0, .cgroups = spawner.nursery.cgroups.can};
 	uint32_t version = nc_wire_get_u32(in);
 
 	if (nc_wire_close(in) < 0 || version != NC_BOXWIRE_VERSION)
@@ -248,6 +250,7 @@ static int handle_hello(struct nc_wire_in *in)
 	spawner.greeted = true;
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
+	nc_boxwire_put_host(&out, &host);
 	send_and_free(&out);
 	return 0;
 }
@@ -362,7 +365,7 @@ static void receive(void)
 
 	if (r > 0)
 		handle_packet();
-	else if (r == 0)
+	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
 		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 	else
 		end_worker("a broken message");
@@ -377,7 +380,7 @@ static void tell_end(const struct nc_box *box)
 	send_and_free(&out);
 }
 
-/* One descriptor per box: the payload's while it runs, process 1's while it dies. */
+/* The payload has ended, or everything has. */
 static void handle_box(struct nc_box *box)
 {
 	if (box->state == NC_BOX_RUNS) {
@@ -410,6 +413,7 @@ static uint64_t check_deadlines(void)
 	return next;
 }
 
+/* Two descriptors per box: its end (the payload's, then process 1's), and its refused calls. */
 static size_t collect_events(struct pollfd *events, struct nc_box **owners)
 {
 	size_t n = 0;
@@ -422,19 +426,20 @@ static size_t collect_events(struct pollfd *events, struct nc_box **owners)
 
 		if (box->state == NC_BOX_FREE)
 			continue;
-		owners[n] = box;
+		owners[n] = owners[n + 1] = box;
 		events[n++] = (struct pollfd){
 			.fd = box->state == NC_BOX_RUNS ? box->payload_fd : box->init_fd,
 			.events = POLLIN};
+		events[n++] = (struct pollfd){.fd = box->listener_fd, .events = POLLIN};
 	}
 	return n;
 }
 
-/* Serves until the worker ends; returns once it is readable as ended. */
+/* Serves until the worker ends. */
 static void serve(void)
 {
-	static struct pollfd events[NC_BOXES_MAX + 3];
-	static struct nc_box *owners[NC_BOXES_MAX + 3];
+	static struct pollfd events[2 * NC_BOXES_MAX + 3];
+	static struct nc_box *owners[2 * NC_BOXES_MAX + 3];
 
 	for (;;) {
 		uint64_t next = check_deadlines();
@@ -443,9 +448,12 @@ static void serve(void)
 
 		if (r < 0)
 			continue; /* interrupted */
-		for (size_t i = 3; i < n; i++)
+		for (size_t i = 3; i < n; i += 2) {
+			if (events[i + 1].revents)
+				nc_box_denied(owners[i]);
 			if (events[i].revents)
 				handle_box(owners[i]);
+		}
 		if (events[1].revents)
 			(void)nc_pidfd_kill(spawner.worker_pidfd, SIGKILL);
 		if (events[2].revents && spawner.worker_fd >= 0)

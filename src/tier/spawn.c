@@ -32,9 +32,12 @@ int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 		    : r < 0 ? r
 			    : -EPIPE;
 	}
-	if (r == 0 && (in.type != NC_BOX_WELCOME || nc_wire_get_u32(&in) != NC_BOXWIRE_VERSION ||
-			      nc_wire_close(&in) < 0))
+	if (r == 0 && (in.type != NC_BOX_WELCOME || nc_wire_get_u32(&in) != NC_BOXWIRE_VERSION))
 		r = -EPROTO;
+	if (r == 0) {
+		nc_boxwire_get_host(&in, &spawn->host);
+		r = nc_wire_close(&in);
+	}
 	return r < 0 ? nc_err_errno(err, r, "Greet the spawner") : 0;
 }
 

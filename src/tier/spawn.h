@@ -10,6 +10,7 @@ bool nc_spawn_here(void);
 
 struct nc_spawn {
 	int fd; /* readable when an event waits */
+	struct nc_box_host host;
 	struct nc_wire_packet packet;
 };
 

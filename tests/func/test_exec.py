@@ -244,6 +244,45 @@ def test_json(box):
     assert (answer["status"], answer["truncated"], len(answer["stdout"])) == ("output_limit", True, 10)
 
 
+def test_refused_system_calls_are_reported(box):
+    code = "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True)\nfor _ in range(40): assert libc.mount(0, 0, 0, 0, 0) == -1 and ctypes.get_errno() == 1\nlibc.ptrace(0, 0, 0, 0); libc.unshare(0x10000000)"
+    answer = json.loads(python(box, code, "--json").stdout)
+    assert answer["status"] == "success", answer
+    assert {denial["object"]: denial["count"] for denial in answer["denials"]} == {"mount": 40, "ptrace": 1, "unshare": 1}
+    assert all(denial["layer"] == "seccomp" and denial["message"] for denial in answer["denials"])
+    done = python(box, code)
+    assert "nacre exec: Refused: system call mount (40 times)\n" in done.stderr
+
+
+def test_a_flood_of_refused_calls_harms_nobody(box):
+    code = "import ctypes, time; libc = ctypes.CDLL(None)\nend = time.monotonic() + 60\nwhile time.monotonic() < end: libc.mount(0, 0, 0, 0, 0)"
+    started = time.monotonic()
+    answer = json.loads(python(box, code, "--json", "--timeout", "1s").stdout)
+    assert answer["status"] == "timeout" and answer["denials"][0]["count"] > 100
+    assert time.monotonic() - started < 20
+
+
+def test_strength_goes_with_the_result(box):
+    strength = json.loads(box("--json", "--", "true").stdout)["strength"]
+    for name in ("filesystem", "processes", "network", "ipc", "syscalls", "disk", "kill"):
+        assert strength[name] == "full", name
+    assert (strength["io"], strength["hypervisor"]) == ("none", "none")
+    if box.user == "user":
+        assert (strength["identity"], strength["memory"], strength["cpu"], strength["pids"]) == (
+            "reduced", "reduced", "none", "reduced")
+    else:
+        assert strength["identity"] == "full"
+
+
+def test_named_limits_are_held_or_refused(box):
+    for args in (["--memory", "64MB"], ["--cpus", "0.5"]):
+        done = box(*args, "--", "true")
+        if box.user == "user":
+            assert done.returncode == 125 and f"Option '{args[0]}': no control group can hold this limit" in done.stderr
+        else:
+            assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("args, words", [
     ([], "Name a command"),
     (["--memory", "lots", "--", "true"], "Option '--memory': found 'lots', expected a size"),

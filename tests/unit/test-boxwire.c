@@ -89,14 +89,21 @@ static void test_end_comes_back(void **state)
 		.cause = NC_CAUSE_WALL,
 		.code = 3,
 		.signal = 9,
-		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-	struct nc_box_end back;
+		.landlock = 7,
+		.reported = true,
+		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+		.n_denied = 2,
+		.denied = {{165, 3}, {101, 1}}};
+	struct nc_box_end back = {0};
 	struct nc_wire_in in;
+	uint32_t size;
 
 	(void)state;
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &end);
-	out.buf.data[4] = (char)(out.buf.size - 8);
+	size = (uint32_t)(out.buf.size - 8);
+	out.buf.data[4] = (char)size;
+	out.buf.data[5] = (char)(size >> 8);
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), 0);
@@ -104,12 +111,31 @@ static void test_end_comes_back(void **state)
 	assert_int_equal(back.cause, NC_CAUSE_WALL);
 	assert_int_equal(back.code, 3);
 	assert_int_equal(back.signal, 9);
+	assert_int_equal(back.landlock, 7);
+	assert_true(back.reported);
 	assert_memory_equal(&back.usage, &end.usage, sizeof(end.usage));
+	assert_int_equal(back.n_denied, 2);
+	assert_memory_equal(back.denied, end.denied, sizeof(end.denied));
 
 	out.buf.data[16] = NC_CAUSE_MAX; /* behind the header and the id */
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+}
+
+static void test_more_denials_than_are_kept_are_refused(void **state)
+{
+	static unsigned char message[8 + 8 + 1 + 4 + 4 + 4 + 1 + 9 * 8 + 4] = {0x4e, 0x63, 103};
+	struct nc_box_end back = {0};
+	struct nc_wire_in in;
+
+	(void)state;
+	message[4] = sizeof(message) - 8;
+	message[sizeof(message) - 4] = NC_DENIED_MAX + 1;
+	assert_int_equal(nc_wire_open(&in, message, sizeof(message)), 0);
+	nc_boxwire_get_end(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+	assert_int_equal(back.n_denied, 0);
 }
 
 int main(void)
@@ -119,6 +145,7 @@ int main(void)
 		cmocka_unit_test(test_bad_words_are_refused),
 		cmocka_unit_test(test_too_many_words_are_refused),
 		cmocka_unit_test(test_end_comes_back),
+		cmocka_unit_test(test_more_denials_than_are_kept_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
