@@ -25,7 +25,7 @@ test: ## Install what the tests need and run the whole suite
 	@tools/deps build test
 	@tools/build $(BUILD)
 	@meson test -C $(BUILD) --print-errorlogs
-	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func
+	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func tests/escape
 
 test-all: test check sanitize coverage second-compiler ## Everything: tests, checks, sanitizers, coverage, clang
 
@@ -58,6 +58,7 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 
 bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
+	@$(PYTHON) bench/exec.py $(BUILD)
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/fd.h"
 
-#define DRAIN_NS (2 * NC_NS_PER_S)
+/* Everything in the box is dead: who else could still write? */
+#define DRAIN_MS 2000
 #define CHUNK 65536
 
 /* The pipes of a run; our ends are non-blocking where they could block us. */
@@ -146,7 +146,6 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 
 static int pump_all(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump)
 {
-	uint64_t deadline;
 	int r = 0;
 
 	if (run->input_fd < 0)
@@ -154,10 +153,16 @@ static int pump_all(struct nc_spawn *spawn, struct nc_run *run, struct pump *pum
 	while (r == 0 && !pump->ended)
 		r = step(spawn, run, pump, -1);
 	pump->to_input = nc_fd_close(pump->to_input);
-	deadline = nc_clock_ns() + DRAIN_NS;
-	while (r == 0 && (pump->from_output >= 0 || pump->from_error >= 0) &&
-		nc_clock_ns() < deadline)
-		r = step(spawn, run, pump, nc_clock_left_ms(deadline));
+	/* what is left in the pipes; a reader of ours may take its time, silence ends it */
+	while (r == 0 && (pump->from_output >= 0 || pump->from_error >= 0)) {
+		uint64_t before = run->output_bytes;
+		int open_before = (pump->from_output >= 0) + (pump->from_error >= 0);
+
+		r = step(spawn, run, pump, DRAIN_MS);
+		if (run->output_bytes == before &&
+			(pump->from_output >= 0) + (pump->from_error >= 0) == open_before)
+			break;
+	}
 	return r;
 }
 

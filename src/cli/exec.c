@@ -1,5 +1,6 @@
 /* nacre exec: any command in a fresh box. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "box/run.h"
 #include "cli/cli.h"
 #include "kernel/cgroup_box.h"
+#include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/strength.h"
 
@@ -313,11 +315,19 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	task.order.env.size = env.size;
 	if (task.output_max < task.output.max)
 		task.output.max = task.error.max = task.output_max;
+	/* from here on we only move bytes that a stranger wrote: no file is needed any more */
+	if (nc_fence_all() < 0)
+		return nc_err_errno(err, -errno, "Restrict ourselves by Landlock");
 	r = nc_spawn_connect(&spawn, err);
 	if (r == 0)
 		r = check_named_limits(&spawn.host, err);
+	/* a program that closes its input must not end us */
+	(void)signal(SIGPIPE, SIG_IGN);
 	if (r == 0)
 		r = nc_run(&spawn, &task, err);
+	(void)signal(SIGPIPE, SIG_DFL);
+	if (r == -EPIPE) /* whoever reads our output has gone: end as any filter does */
+		(void)raise(SIGPIPE);
 	if (r == 0 && task.failure.code < 0)
 		r = failure_code(&task.failure, words[0]);
 	else if (r == 0) {

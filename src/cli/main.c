@@ -140,6 +140,20 @@ static int report(const struct nc_call *call, const struct nacre_err *err)
 	return NC_EXIT_SELF;
 }
 
+/* Whatever we open must not land where programs look for their standard streams. */
+static bool fill_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
+	if (fd < 0)
+		return false;
+	(void)close(fd);
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct nc_call call = {0};
@@ -149,7 +163,7 @@ int main(int argc, char **argv)
 	static char spawner_name[] = "nacre-spawner";
 	int r;
 
-	if (!original)
+	if (!original || !fill_standard_streams())
 		return NC_EXIT_SELF;
 	original[0] = spawner_name;
 	memcpy(original + 1, argv, (size_t)argc * sizeof(*argv));

@@ -9,4 +9,11 @@
  */
 int nc_fence_payload(void);
 
+/*
+ * Takes every file, TCP port, abstract socket and signal to others away from this process, for
+ * good; descriptors that are open stay. For our own programs once they have read what they need.
+ * Returns as nc_fence_payload does.
+ */
+int nc_fence_all(void);
+
 #endif

@@ -270,8 +270,14 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_BOXES, "personality", NC_IS(0, 0)),
 	NC_ALLOW(NC_IN_BOXES, "personality", NC_IS(0, 0xffffffff)),
 
-	/* its own limits */
+	/*
+	 * Its own limits, but not that of core files: it is 1, which keeps the kernel from starting
+	 * the host's core handler, and 0 would not. Reading it goes too, since a rule cannot tell
+	 * a pointer from none.
+	 */
 	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0)),
+	NC_REFUSE(NC_IN_BOXES, "prlimit64", NC_IS(1, 4)),
+	NC_REFUSE(NC_IN_BOXES, "setrlimit", NC_IS(0, 4)),
 
 	/* filters only tighten; but a listener could answer for the kernel, and "continue" */
 	NC_ALLOW(NC_IN_BOXES, "seccomp", NC_IS(0, 1), NC_CLEAR(1, NC_SECCOMP_NEW_LISTENER)),

@@ -165,6 +165,7 @@ static int birth_first(const struct nc_nursery *nursery, const struct nc_box_ord
 		(void)close(go[1]); /* or it would wait for itself if the spawner died */
 		nc_child_first(&first);
 	}
+	box->init_pid = pid;
 	(void)close(go[0]);
 	(void)close(report[1]);
 	if (r < 0)
@@ -209,12 +210,11 @@ static void split_words(const struct nc_box_words *words, char **out)
 static int fork_directly(
 	const struct nc_nursery *nursery, struct nc_box *box, const struct nc_payload *payload)
 {
-	pid_t pid;
 	int r;
 
 	if (setns(box->init_fd, CLONE_NEWPID) < 0)
 		return -errno;
-	r = clone_child(0, group_of(box), &pid, &box->payload_fd);
+	r = clone_child(0, group_of(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
 	/* without the way back no other box could be made: that is the end */
@@ -258,6 +258,7 @@ static int fork_by_sibling(struct nc_box *box, const struct nc_payload *payload)
 	if (r < 0)
 		return r;
 	/* our own child, which nobody else reaps: the number is still its own */
+	box->payload_pid = pid;
 	box->payload_fd = nc_pidfd_open(pid);
 	return box->payload_fd < 0 ? box->payload_fd : 0;
 }

@@ -2,6 +2,8 @@
 #ifndef NC_SPAWNER_BOX_H
 #define NC_SPAWNER_BOX_H
 
+#include <sys/types.h>
+
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
 #include "spawner/slot.h"
@@ -29,9 +31,10 @@ struct nc_box {
 	enum nc_box_state state;
 	struct nc_slot slot;
 	struct nc_cgroup group;
-	int init_fd;	 /* pidfd of process 1 */
-	int payload_fd;	 /* pidfd */
-	int scratch_fd;	 /* the limited file system, to ask how full it is */
+	int init_fd;		     /* pidfd of process 1 */
+	int payload_fd;		     /* pidfd */
+	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
+	int scratch_fd;		     /* the limited file system, to ask how full it is */
 	int listener_fd; /* readable when a system call was refused: nc_box_denied; or -EBADF */
 	uint64_t started_ns, deadline_ns;
 	struct nc_box_end end; /* filled as it becomes known */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
@@ -71,6 +72,14 @@ static int become(unsigned int id)
 	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
 		return -errno;
 	return 0;
+}
+
+/* The session keyring is inherited like the environment, and may hold the caller's secrets. */
+static int leave_keyring(void)
+{
+	long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+
+	return r < 0 && errno != ENOSYS ? -errno : 0;
 }
 
 /* Handlers and masks are inherited through exec; a program expects neither. */
@@ -156,6 +165,7 @@ static int set_limits(const struct nc_payload *payload)
 	r = r < 0 ? r : set_limit(RLIMIT_NOFILE, limits->open_files);
 	r = r < 0 ? r : set_limit(RLIMIT_MEMLOCK, 64U << 10);
 	r = r < 0 ? r : set_limit(RLIMIT_MSGQUEUE, 0);
+	r = r < 0 ? r : set_limit(RLIMIT_SIGPENDING, 1024);
 	r = r < 0 ? r : set_limit(RLIMIT_NICE, 0);
 	r = r < 0 ? r : set_limit(RLIMIT_RTPRIO, 0);
 	r = r < 0 ? r : checked(setrlimit(RLIMIT_STACK, &stack));
@@ -184,6 +194,15 @@ static int take_stdio(const int *stdio)
 		if (dup2(high[i], i) < 0)
 			return -errno;
 	return 0;
+}
+
+/* Closes everything but 0 to 2 and the report, which moves to 3 and closes by itself at exec. */
+static int keep_only(int *report_fd)
+{
+	if (*report_fd != READY_FD && dup3(*report_fd, READY_FD, O_CLOEXEC) < 0)
+		return -errno;
+	*report_fd = READY_FD;
+	return checked(close_range(READY_FD + 1, ~0U, 0));
 }
 
 static int go_to(const char *dir)
@@ -274,13 +293,18 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	int report = payload->report_fd;
 	int landlock, listener_fd = -EBADF;
 
-	/* first: the files of the groups are the host root's */
+	STEP(report, "leave the caller's keyring", leave_keyring());
+	/* when the host runs out of memory, boxes go first */
+	STEP(report, "offer itself to the OOM killer",
+		nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
+	/* before the box is entered: the files of the groups are the host root's */
 	STEP(report, "join the box's control group", join(payload->group));
 	STEP(report, "enter the box", checked(setns(payload->box_fd, spaces)));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());
 	(void)umask(022);
 	STEP(report, "take over the pipes", take_stdio(payload->stdio));
+	STEP(report, "close the spawner's descriptors", keep_only(&report));
 	STEP(report, "set limits", set_limits(payload));
 	STEP(report, "close the ways to capabilities", nc_caps_bound());
 	STEP(report, "become the sandbox's user", become(NC_SANDBOX_ID));
@@ -288,7 +312,6 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
 	STEP(report, "die with the spawner", die_with_parent());
 	STEP(report, "change the directory", go_to(payload->dir));
-	STEP(report, "close descriptors", checked(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)));
 	landlock = nc_fence_payload();
 	STEP(report, "restrict by Landlock", landlock);
 	STEP(report, "restrict system calls", load_filter(&listener_fd));

@@ -22,9 +22,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +55,7 @@
 struct spawner {
 	struct nc_nursery nursery;
 	int worker_pidfd;
+	pid_t worker_pid;
 	int worker_fd; /* our end of the pair; -EBADF once the worker is gone */
 	int signal_fd;
 	bool greeted;
@@ -103,30 +107,33 @@ static int load_init(struct nacre_err *err)
 }
 
 /*
- * Whether ranges of ids can be mapped: root of the first user namespace. Root of another one has
- * what its map says; where that is the host's root itself, a box would run as it.
+ * Whether ranges of ids can be mapped: root of the first user namespace. In any other one a box
+ * runs as whoever we are, which must not be the host's root under another number: /proc/sys belongs
+ * to that root, and shows us by which number we would know it.
  */
 static int has_ranges(bool *ret_ranges, struct nacre_err *err)
 {
 	cleanup_free char *map = NULL;
 	unsigned long inside, outside, count;
+	struct stat status;
 	int r = nc_fd_read_proc("/proc/self/uid_map", &map);
 
-	if (r < 0)
-		return nc_err_errno(err, r, "Read our own mapping of ids");
+	if (r < 0 || stat("/proc/sys", &status) < 0)
+		return nc_err_errno(err, r < 0 ? r : -errno, "Look at our own mapping of ids");
 	if (sscanf(map, "%lu %lu %lu", &inside, &outside, &count) != 3)
 		return nc_err_set(err, -EPROTO, "Our own mapping of ids cannot be read");
-	*ret_ranges = geteuid() == 0 && inside == 0 && count > NC_SLOT_FIRST_ID;
-	if (!*ret_ranges && geteuid() == 0 && inside == 0 && outside == 0)
+	*ret_ranges = geteuid() == 0 && inside == 0 && outside == 0 && count > NC_SLOT_FIRST_ID;
+	if (!*ret_ranges && status.st_uid == geteuid())
 		return nc_err_set(err, -EPERM,
-			"In this user namespace id 0 is the host's root, and boxes would run as "
-			"it: "
+			"In this user namespace we are the host's root, and boxes would run as it: "
 			"run Nacre outside of it, or as another user");
 	return 0;
 }
 
 _Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
 {
+	int exe_fd;
+
 	if (drop && (setgroups(0, NULL) < 0 || nc_caps_bound() < 0 ||
 			    setresgid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 ||
 			    setresuid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 || nc_caps_set(0) < 0))
@@ -135,10 +142,10 @@ _Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
 		setenv("NACRE_SPAWNER", "3", 1) < 0)
 		_exit(EXIT_SELF);
 	/* its own executable moves away from 3, where the socket has to be */
-	if (dup2(WORKER_EXE_FD, 5) < 0 || dup2(socket_fd, 3) < 0 ||
-		close_range(4, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+	exe_fd = nc_fd_dup(WORKER_EXE_FD);
+	if (exe_fd < 0 || dup2(socket_fd, 3) < 0 || close_range(4, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		_exit(EXIT_SELF);
-	(void)syscall(SYS_execveat, 5, "", argv, environ, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, exe_fd, "", argv, environ, AT_EMPTY_PATH);
 	fprintf(stderr, "nacre-spawner: start the worker: %s\n", nc_errno_text(errno));
 	_exit(EXIT_SELF);
 }
@@ -146,16 +153,21 @@ _Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
 static int start_worker(char **argv, bool drop, struct nacre_err *err)
 {
 	int ends[2];
-	int r;
+	int r = 0;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return nc_err_errno(err, -errno, "Make a socket pair");
-	r = nc_fork(&spawner.worker_pidfd);
-	if (r == 0)
+	spawner.worker_pid = fork();
+	if (spawner.worker_pid == 0)
 		become_worker(ends[1], argv, drop);
+	spawner.worker_pidfd = spawner.worker_pid < 0 ? -errno : nc_pidfd_open(spawner.worker_pid);
 	(void)close(ends[1]);
 	(void)close(WORKER_EXE_FD);
 	spawner.worker_fd = ends[0];
+	if (spawner.worker_pidfd < 0)
+		r = spawner.worker_pidfd;
+	else if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+		r = -errno;
 	return r < 0 ? nc_err_errno(err, r, "Start the worker") : 0;
 }
 
@@ -215,9 +227,14 @@ static void end_worker(const char *why)
 	spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 }
 
+/* We never wait for the worker: boxes have deadlines. One that does not read its mail is ended. */
 static void send_and_free(struct nc_wire_out *out)
 {
-	if (spawner.worker_fd >= 0 && nc_wire_send(spawner.worker_fd, out, NULL, 0) < 0)
+	int r = spawner.worker_fd >= 0 ? nc_wire_send(spawner.worker_fd, out, NULL, 0) : 0;
+
+	if (r == -EAGAIN)
+		end_worker("it does not read its messages");
+	else if (r < 0)
 		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 	nc_wire_out_done(out);
 }
@@ -281,6 +298,17 @@ static void report_failure(uint64_t id, const struct nacre_err *err)
 	send_and_free(&out);
 }
 
+/* Pipes and /dev/null: a file could be read back, a directory entered, a socket carry descriptors.
+ */
+static bool is_stream(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 &&
+	       (S_ISFIFO(status.st_mode) ||
+		       (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)));
+}
+
 /* Safe: what is built is fixed but for numbers in range; strings are used inside the box only. */
 static int handle_run(struct nc_wire_in *in)
 {
@@ -292,7 +320,8 @@ static int handle_run(struct nc_wire_in *in)
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !limits_are_sane(&order.limits) || order.dir[0] != '/' ||
-		find_box(order.id))
+		find_box(order.id) || !is_stream(spawner.packet.fds[0]) ||
+		!is_stream(spawner.packet.fds[1]) || !is_stream(spawner.packet.fds[2]))
 		return -EBADMSG;
 	if (!box)
 		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already", NC_BOXES_MAX);
@@ -365,6 +394,8 @@ static void receive(void)
 
 	if (r > 0)
 		handle_packet();
+	else if (r == -EAGAIN)
+		return;
 	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
 		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 	else
@@ -398,6 +429,8 @@ static uint64_t check_deadlines(void)
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
+		if (box->state == NC_BOX_DYING && now + CHECK_NS < next)
+			next = now + CHECK_NS;
 		if (box->state != NC_BOX_RUNS)
 			continue;
 		if (box->deadline_ns <= now)
@@ -435,6 +468,27 @@ static size_t collect_events(struct pollfd *events, struct nc_box **owners)
 	return n;
 }
 
+/*
+ * Reaps children that are none of ours. The filter refuses what would give us any; but while one is
+ * unreaped its box cannot end, so that is not left to one layer.
+ */
+static void reap_strays(void)
+{
+	for (int i = 0; i < 64; i++) {
+		siginfo_t info = {0};
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+			info.si_pid <= 0 || info.si_pid == spawner.worker_pid)
+			return;
+		for (size_t j = 0; j < NC_BOXES_MAX; j++)
+			if (spawner.boxes[j].state != NC_BOX_FREE &&
+				(spawner.boxes[j].init_pid == info.si_pid ||
+					spawner.boxes[j].payload_pid == info.si_pid))
+				return; /* seen by its own descriptor */
+		(void)waitpid(info.si_pid, NULL, WNOHANG | __WALL);
+	}
+}
+
 /* Serves until the worker ends. */
 static void serve(void)
 {
@@ -448,6 +502,8 @@ static void serve(void)
 
 		if (r < 0)
 			continue; /* interrupted */
+		if (r == 0)
+			reap_strays();
 		for (size_t i = 3; i < n; i += 2) {
 			if (events[i + 1].revents)
 				nc_box_denied(owners[i]);
@@ -500,6 +556,8 @@ static int open_groups(struct nacre_err *err)
 	r = nc_cgroup_sweep(&spawner.nursery.cgroups, is_dead_spawner, NULL);
 	if (r < 0)
 		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
+	else
+		nc_slot_sweep(spawner.nursery.slot_dir_fd);
 	return 0;
 }
 
@@ -507,6 +565,18 @@ static void close_groups(void)
 {
 	nc_cgroup_parent_close(&spawner.nursery.cgroups);
 	nc_slot_unlock_self(spawner.nursery.slot_dir_fd, spawner.id, spawner.lock_fd);
+}
+
+/* A box takes some twenty descriptors; the limit that shells set is for programs with select(). */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(
+			RLIMIT_NOFILE, &limit); /* fewer boxes otherwise, with a clear error */
+	}
 }
 
 static int start(char **argv, struct nacre_err *err)
@@ -529,6 +599,7 @@ static int start(char **argv, struct nacre_err *err)
 		r = catch_signals(err);
 	if (r == 0)
 		r = lock_in(ranges, err);
+	raise_limits();
 	return r;
 }
 

@@ -316,11 +316,44 @@ static int mask(const char *path, int empty_fd)
 	return fd < 0 ? -errno : attach(fd, path);
 }
 
-/* No program in the box makes user namespaces of its own; /proc/sys is read-only afterwards. */
+/*
+ * No program in the box makes namespaces of its own. What is counted per user is counted for the
+ * user who made the box too, up to the host's root, so a box gets a small share of it.
+ * Mount namespaces stay: each detached mount that we make is one.
+ */
+static int set_shares(void)
+{
+	static const struct {
+		const char *path;
+		const char *value;
+		bool optional; /* not in every kernel */
+	} shares[] = {
+		{"proc/sys/user/max_user_namespaces", "0", false},
+		{"proc/sys/user/max_pid_namespaces", "0", false},
+		{"proc/sys/user/max_net_namespaces", "0", false},
+		{"proc/sys/user/max_ipc_namespaces", "0", false},
+		{"proc/sys/user/max_uts_namespaces", "0", false},
+		{"proc/sys/user/max_cgroup_namespaces", "0", false},
+		{"proc/sys/user/max_time_namespaces", "0", true},
+		{"proc/sys/user/max_inotify_instances", "16", true},
+		{"proc/sys/user/max_inotify_watches", "8192", true},
+		{"proc/sys/user/max_fanotify_groups", "0", true},
+		{"proc/sys/user/max_fanotify_marks", "0", true},
+	};
+
+	for (size_t i = 0; i < COUNT(shares); i++) {
+		int r = nc_fd_write_control(AT_FDCWD, shares[i].path, shares[i].value);
+
+		if (r < 0 && !(r == -ENOENT && shares[i].optional))
+			return r;
+	}
+	return 0;
+}
+
 static int close_proc_sys(void)
 {
 	cleanup_close int fd = -EBADF;
-	int r = nc_fd_write_control(AT_FDCWD, "proc/sys/user/max_user_namespaces", "0");
+	int r = set_shares();
 
 	if (r < 0)
 		return r;

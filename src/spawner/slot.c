@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,12 +79,19 @@ bool nc_slot_is_dead(int dir_fd, const char *id)
 {
 	cleanup_close int fd = openat(dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd < 0)
-		return errno == ENOENT;
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return false;
-	(void)unlinkat(dir_fd, id, 0);
-	return true;
+	/* no file: a spawner of another /run, of which we know nothing */
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+void nc_slot_sweep(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+		if (strncmp(entry->d_name, "sp_", 3) == 0 && nc_slot_is_dead(dir_fd, entry->d_name))
+			(void)unlinkat(
+				dir_fd, entry->d_name, 0); /* somebody else may have been faster */
 }
 
 void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd)

@@ -28,11 +28,14 @@ int nc_slot_take(int dir_fd, struct nc_slot *ret_slot);
 void nc_slot_give_back(struct nc_slot *slot);
 
 /*
- * A spawner's own lock: a file named id, held while it lives. Whoever finds the file unlocked, or
- * not there, knows that the spawner is gone.
+ * A spawner's own lock: a file named id ("sp_..."), held while it lives. Whoever finds the file
+ * unlocked knows that the spawner is gone.
  */
 int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err);
 bool nc_slot_is_dead(int dir_fd, const char *id);
 void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd);
+
+/* Removes the files of the dead, once nothing of theirs is left. */
+void nc_slot_sweep(int dir_fd);
 
 #endif

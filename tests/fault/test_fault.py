@@ -1,0 +1,423 @@
+"""Every system call on the way to a box fails once: the box is as strong as without the fault, or there is none.
+
+One good run is traced; then each of its calls, from the first of nacre-spawner to the execve of the command, is made
+to fail in a run of its own by inject.c. NACRE_FAULT_ALL=1 takes every call with every error instead of a sample;
+NACRE_FAULT_LOG=FILE gets what was wrong and how often each message came.
+"""
+
+import collections
+import errno
+import json
+import os
+import pathlib
+import platform
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zlib
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("NACRE_BUILD", HERE.parents[1] / "build"))
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-init")
+UNISTD = pathlib.Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+LOCKS = pathlib.Path("/run/nacre")
+USERS = {"root": 0, "user": 65534}
+ALL = os.environ.get("NACRE_FAULT_ALL") == "1"
+FIRST_ID = 0x6fffffff  # the worker's user id; those of boxes are above it
+HANG_SECONDS = 20
+KNOWN_HANG_SECONDS = 3  # less patience with calls that are known to hang
+SETTLE_SECONDS = 2
+MARK = f"nacre-fault-{os.getpid()}-mark"  # an argument of the payload, by which pgrep finds nobody else's
+
+ERRORS = (errno.ENOSYS, errno.EPERM, errno.ENOMEM)
+# How many of equal calls in one process are taken, by user.
+SPREAD = {"root": 12, "user": 4}
+
+# The calls that make the walls: with every error.
+WALLS = frozenset("""capset clone clone3 fsconfig fsmount fsopen landlock_add_rule landlock_create_ruleset
+    landlock_restrict_self mkdirat mount mount_setattr move_mount open_tree pivot_root prctl seccomp setgroups setns
+    setresgid setresuid umount2 unshare write""".split())
+
+# Calls that cannot fail this way: the kernel never refuses them, or (close) does the work whatever it says, or (brk) has
+# no error numbers; and libc's own in a new child.
+NEVER_FAIL = frozenset("""brk close exit exit_group getegid geteuid getgid getpid getppid getuid rseq rt_sigreturn
+    set_robust_list set_tid_address umask""".split())
+
+# Faults that make another box by decision, not by mistake, as far as limits and Landlock go: (role, call, error) -> why.
+ACCEPTED = {
+    ("payload", "landlock_create_ruleset", errno.ENOSYS):
+        "a kernel without Landlock says the same; the doctor grades it (access), and the mounts are the first wall",
+    ("spawner", "mkdirat", errno.EPERM):
+        "control groups that are not ours to make: cgroup_box.h takes that for a host without them",
+    ("spawner", "openat", errno.EPERM): "the same",
+}
+
+# Bugs that this test has found and that are not fixed yet. A line goes with its fix.
+Bug = collections.namedtuple("Bug", "role calls pattern why")
+NO_WORD = r"no message that says what failed: ''$"
+KNOWN = [
+    Bug("first", "newfstatat", r"another box .*(?:\n +- mount \S+ /proc/\S+ .*)+$",
+        "root.c mask(): a stat that fails for another reason than ENOENT leaves a part of /proc uncovered"),
+    Bug("spawner", "mkdirat openat faccessat2 pread64 newfstatat read", r"another box .*\n +[-+] (limit|rlimit) ",
+        "cgroup_parent.c: a hierarchy or controller is given up for any error, also ENOMEM, and the box runs without"),
+    Bug("spawner", "flock", r"left behind: lock sp_", "slot.c nc_slot_lock_self(): the file stays when it cannot be locked"),
+    Bug("spawner", "setns", rf"crash 0 2 6$|signal 6$|exit status None|{NO_WORD}|left behind: (group|lock) sp_",
+        "box.c fork_directly(): abort() where an error would do"),
+    Bug("spawner", "recvmsg", r"exit status 137, stderr 'nacre-spawner: ending the worker: ",
+        "main.c: 128 + 9 although the failure is Nacre's own"),
+    Bug("worker", "recvmsg", r"exit status 137, stderr 'nacre-spawner: ending the worker: ",
+        "main.c receive(): ECONNRESET, which is an end with something unread, is taken for a broken message"),
+    Bug("worker's birth", "prctl setgroups setresgid setresuid capset dup2 close_range",
+        rf"{NO_WORD}|exit status 1, stderr ''$", "main.c become_worker() and nc_fork(): the child ends without a word"),
+    Bug("spawner", "pidfd_open waitid read poll", HANG := r"hangs for|the command ran, but|another box|exit status None|no message",
+        "box.c fork_by_sibling(): a payload whose pid is lost is never reaped, and process 1 cannot end before it"),
+    Bug("transit", "write", HANG, "the same"),
+]
+
+# Of the torture.
+KNOWN_NOISE = [
+    # cgroup_parent.c sweep_one(): a spawner that ends by itself just then is no failure of the sweep
+    "exit status 0: nacre-spawner: sweep leftovers, ignoring: No such file or directory\n",
+]
+
+# What the command says about the walls around it, and then a line that ends it: a payload that was cut is no proof.
+PAYLOAD = """echo RAN
+while read -r name value; do case $name in NoNewPrivs:|Seccomp*:|Cap*|Uid:|Gid:|Groups:)
+echo "status $name $value"; esac; done </proc/self/status
+while read -r line; do echo "group $line"; done </proc/self/cgroup
+while read -r line; do echo "rlimit $line"; done </proc/self/limits
+while read -r line; do echo "mount $line"; done </proc/self/mountinfo
+read -r line </proc/sys/user/max_user_namespaces; echo "spaces $line"
+for name in user mnt pid net ipc uts cgroup; do echo "ns $name $(readlink /proc/$$/ns/$name)"; done
+for name in /proc/$$/fd/*; do echo "fd $name"; done
+echo "host $(hostname)"
+( : >/canary ) 2>/dev/null && echo "writable /"
+( : >/usr/canary ) 2>/dev/null && echo "writable /usr"
+( : >/proc/sys/kernel/hostname ) 2>/dev/null && echo "writable /proc/sys"
+echo END"""
+
+Fault = collections.namedtuple("Fault", "role process execs call number when error")
+Result = collections.namedtuple("Result", "hit code spawner problems strength output stderr seconds")
+
+
+def numbers():
+    return {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)", UNISTD.read_text())}
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory):
+    """The injector, and programs that an ordinary user may execute wherever the build tree is."""
+    if platform.machine() != "x86_64":
+        pytest.skip("inject.c knows the registers of x86_64 only")
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    directory = tmp_path_factory.mktemp("fault")
+    for part in (directory, *directory.parents):
+        if part == pathlib.Path("/tmp"):
+            break
+        part.chmod(0o755)
+    for name in PROGRAMS:
+        shutil.copy(BUILD / name, directory / name)
+    subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-Werror", HERE / "inject.c", "-o", directory / "inject"], check=True)
+    return directory
+
+
+class Host:
+    """What a box could leave on the host; inject.c counts processes and mounts. Groups and locks count when no living
+    spawner holds them."""
+
+    def __init__(self):
+        self.before = self.now()
+
+    @staticmethod
+    def group_dirs():
+        for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            for top in (controllers.removeprefix("name="), "unified" if not controllers else ""):
+                yield from {pathlib.Path(f"/sys/fs/cgroup/{top}{path}"), pathlib.Path(f"/sys/fs/cgroup/{top}")}
+
+    def abandoned(self):
+        held = {line.split()[5].rsplit(":", 1)[1] for line in pathlib.Path("/proc/locks").read_text().splitlines()
+                if " FLOCK " in line and "->" not in line}
+        found, living = set(), set()
+        with os.scandir(LOCKS) as entries:
+            for entry in entries:
+                if entry.name.startswith("sp_"):
+                    (living if str(entry.inode()) in held else found).add(entry.name)
+        groups = {name.removeprefix("nacre-") for path in self.group_dirs() if path.is_dir() for name in os.listdir(path)
+                  if name.startswith("nacre-sp_")}
+        return {f"lock {name}" for name in found} | {f"group {name}" for name in groups - living}
+
+    @staticmethod
+    def files():
+        """Entries of /tmp that belong to ids of boxes or workers."""
+        found = set()
+        for name in os.listdir("/tmp"):
+            try:
+                if os.lstat(f"/tmp/{name}").st_uid >= FIRST_ID:
+                    found.add(f"file {name}")
+            except FileNotFoundError:
+                pass  # somebody else's, and gone
+        return found
+
+    def now(self):
+        return (self.abandoned() if LOCKS.is_dir() else set()) | self.files()
+
+    def left(self, spawner=None):
+        """What is there that was not before, after a moment for what ends asynchronously. Others use this host too:
+        if the id of the spawner is known, another one's groups and locks are not ours."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            new = {name for name in self.now() - self.before
+                   if not spawner or spawner in name or not re.match("(lock|group) ", name)}
+            if not new or time.monotonic() > deadline:
+                self.before |= new
+                return sorted(new)
+            time.sleep(0.02)
+
+
+def normal(line):
+    """A line of the payload without what differs from box to box."""
+    if line.startswith("mount "):  # ids of mounts, device numbers of file systems, user ids
+        line = re.sub(r"^mount \d+ \d+ \d+:\d+", "mount", line)
+        return re.sub(r"\b[1-9]\d{9}\b", "ID", line)
+    if line.startswith("ns "):
+        _, name, link = line.split()
+        return f"ns {name} {'host' if link == os.readlink(f'/proc/self/ns/{name}') else 'own'}"
+    return re.sub(r"^(fd /proc/)\d+", r"\1N", line)
+
+
+class Lab:
+    """Runs `nacre exec` behind the injector, as one user."""
+
+    def __init__(self, tools, user):
+        self.tools, self.user = tools, user
+        self.report = tools / f"report-{user}"
+        self.no_spawner = None if user == "root" else "nobody"  # an ordinary user has no locks and no groups
+
+    def run(self, what, patience=HANG_SECONDS):
+        """what: the words of inject.c between the user id and the command."""
+        command = [self.tools / "inject", self.report, USERS[self.user], *what, "--",
+                   self.tools / "nacre", "exec", "--", "sh", "-c", PAYLOAD, MARK]
+        started = time.monotonic()
+        process = subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, cwd="/", text=True,
+                                   env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
+        problems = []
+        try:
+            output, stderr = process.communicate(timeout=patience)
+        except subprocess.TimeoutExpired:
+            process.kill()  # everything traced dies with it
+            output, stderr = process.communicate()
+            problems.append(f"hangs for {patience} s")
+        lines = [line.split() for line in self.report.read_text().splitlines()]
+        return self.judge_report(lines, problems, output, stderr, time.monotonic() - started)
+
+    @staticmethod
+    def judge_report(lines, problems, output, stderr, seconds):
+        hit, code, spawner, program, strength = False, None, None, None, []
+        for kind, *words in lines:
+            if kind == "hit":
+                hit = True
+            elif kind == "exit":
+                code = int(words[0])
+            elif kind == "spawner":
+                spawner = words[0]
+            elif kind == "exec":
+                program = words
+            elif kind == "landlock":
+                strength.append(f"landlock {words[0]}")
+            elif kind == "limit" and program == Lab.payload_exec(lines):
+                strength.append(f"limit {' '.join(words)}")
+            elif kind in ("crash", "left", "mounts", "signal"):
+                problems.append(f"{kind} {' '.join(words)}")
+        strength += [normal(line) for line in output.splitlines()]
+        return Result(hit, code, spawner, problems, strength, output, stderr, seconds)
+
+    @staticmethod
+    def payload_exec(lines):
+        """Process and number of the payload's own exec: 0 to 2 are spawner, worker and process 1; transit has none."""
+        execs = [words for kind, *words in lines if kind == "exec" and int(words[0]) >= 3]
+        return execs[0] if execs else None
+
+    def trace(self):
+        """The calls of a good run up to the command's execve: [(role, process, execs, name, when)]."""
+        result = self.run(["trace"])
+        assert result.code == 0, result.stderr
+        names = {number: name for name, number in numbers().items()}
+        lines = [line.split() for line in self.report.read_text().splitlines()]
+        payload = self.payload_exec(lines)
+        end = lines.index(["exec", *payload])  # by then the spawner may have gone on
+        while lines[end][:3] != ["call", payload[0], "0"]:
+            end -= 1
+        lines = lines[:end + 1]
+        roles = {("0", "2"): "spawner", ("1", "0"): "worker's birth", ("1", "1"): "worker", ("2", "0"): "first",
+                 ("2", "1"): "nacre-init", ("3", "0"): "transit", (payload[0], "0"): "payload"}
+        loading = {("0", "2"), ("1", "1")}  # until the loader lets go of its cache
+        seen, calls = collections.Counter(), []
+        for process, execs, number in (words for kind, *words in lines if kind == "call"):
+            if (process, execs) not in roles:
+                continue
+            name = names[int(number)]
+            seen[process, execs, name] += 1
+            if (process, execs) in loading:
+                loading -= {(process, execs)} if name == "munmap" else set()
+            elif name not in NEVER_FAIL:
+                calls.append((roles[process, execs], int(process), int(execs), name, seen[process, execs, name]))
+        return calls
+
+    def inject(self, fault):
+        hangs = any(bug.role == fault.role and fault.call in bug.calls.split() and bug.pattern == HANG for bug in KNOWN)
+        return self.run([fault.process, fault.execs, fault.number, fault.when, fault.error],
+                        KNOWN_HANG_SECONDS if hangs else HANG_SECONDS)
+
+
+def spread(items, most):
+    """At most so many of the items: the first, the last, and some between that a seeded choice takes."""
+    if len(items) <= most:
+        return items
+    chosen = random.Random(len(items)).sample(range(1, len(items) - 1), most - 2)
+    return [items[0], *(items[i] for i in sorted(chosen)), items[-1]]
+
+
+def errors_for(call, when, user):
+    if ALL or (call in WALLS and user == "root"):
+        return ERRORS
+    return [ERRORS[(zlib.crc32(call.encode()) + when) % len(ERRORS)]]
+
+
+def plan(calls, user):
+    """The faults to inject."""
+    number = numbers()
+    groups = collections.defaultdict(list)
+    for call in calls:
+        groups[call[:4]].append(call)
+    return [Fault(role, process, execs, name, number[name], when, error)
+            for group in groups.values()
+            for role, process, execs, name, when in (group if ALL else spread(group, SPREAD[user]))
+            for error in errors_for(name, when, user)]
+
+
+def differences(good, strength):
+    more, less = set(strength) - set(good), set(good) - set(strength)
+    return [f"+ {line}" for line in sorted(more)] + [f"- {line}" for line in sorted(less)]
+
+
+def judge(fault, result, good):
+    """What is wrong with a run; nothing is what it should be."""
+    wrong = list(result.problems)
+    if "RAN" in result.output:
+        if not result.output.endswith("END\n") or result.code != 0:
+            wrong.append(f"the command ran, but not to its end: exit status {result.code}, stderr {result.stderr!r}")
+        weaker = differences(good, result.strength)
+        if (fault.role, fault.call, fault.error) in ACCEPTED:
+            weaker = [line for line in weaker if not re.match(r"[-+] (limit|rlimit|landlock) ", line)]
+        if weaker and "END" in result.output:
+            wrong.append("another box than without the fault:\n      " + "\n      ".join(weaker))
+        return wrong
+    # a command that cannot be executed has the shell's status
+    allowed = (125, 126) if fault.call == "execve" else (125,)
+    if result.code not in allowed:
+        wrong.append(f"exit status {result.code}, stderr {result.stderr!r}")
+    if not re.search(r"^nacre.{15,}", result.stderr, re.M):
+        wrong.append(f"no message that says what failed: {result.stderr!r}")
+    if result.output:
+        wrong.append(f"output: {result.output!r}")
+    return wrong
+
+
+def known_bug(fault, wrong):
+    """The bug that explains everything that is wrong with this fault, or None."""
+    for bug in KNOWN:
+        if bug.role == fault.role and fault.call in bug.calls.split() and all(
+                re.search(bug.pattern, text, re.S) for text in wrong):
+            return bug
+    return None
+
+
+def describe(fault):
+    return f"{fault.role}: {fault.call} #{fault.when} (process {fault.process}.{fault.execs}) {errno.errorcode[fault.error]}"
+
+
+@pytest.fixture(params=USERS)
+def lab(request, tools):
+    if request.param == "user" and subprocess.run(
+            ["setpriv", f"--reuid={USERS['user']}", f"--regid={USERS['user']}", "--clear-groups", "unshare", "--user",
+             "true"], capture_output=True).returncode != 0:
+        pytest.skip("no user namespaces for ordinary users here")
+    return Lab(tools, request.param)
+
+
+NO_FAULT = [9, 9, 9999, 1, 1]  # a call that nobody makes
+
+
+def test_the_fingerprint_of_a_good_box(lab):
+    """The measure of the faults below is itself as it should be, and the same each time."""
+    first, second = lab.run(NO_FAULT), lab.run(NO_FAULT)
+    assert (first.code, first.stderr, first.problems) == (0, "", [])
+    assert differences(first.strength, second.strength) == []
+    lines = set(first.strength)
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert f"status {name}: 0000000000000000" in lines
+    assert {"status NoNewPrivs: 1", "status Seccomp: 2", "spaces 0", "host nacre", "RAN", "END"} <= lines
+    assert {f"ns {name} own" for name in ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")} <= lines
+    assert any(re.match(r"mount / / ro,nosuid,nodev", line) for line in lines), lines
+    assert not any(line.startswith("writable") for line in lines)
+    assert any(line.startswith("mount /null /proc/interrupts ") for line in lines), lines
+    assert {line for line in lines if line.startswith("landlock")} <= {"landlock 0"}
+
+
+def show(capsys, text):
+    with capsys.disabled():
+        sys.stdout.write(f"\n{text}\n")
+
+
+def test_each_call_fails_once(lab, capsys):
+    host = Host()
+    good = lab.run(NO_FAULT).strength
+    faults = plan(lab.trace(), lab.user)
+    failures, known, missed, slow, ran = [], collections.Counter(), 0, [], 0
+    messages = collections.Counter()
+    started = time.monotonic()
+    for fault in faults:
+        result = lab.inject(fault)
+        wrong = judge(fault, result, good) + [f"left behind: {name}" for name in host.left(result.spawner or lab.no_spawner)]
+        missed += not result.hit
+        ran += "RAN" in result.output
+        if result.stderr:
+            messages[result.stderr.splitlines()[0]] += 1
+        if result.seconds > 5:
+            slow.append(f"{describe(fault)}: {result.seconds:.1f} s")
+        bug = known_bug(fault, wrong) if wrong else None
+        if bug:
+            known[f"{bug.role}: {fault.call}: {bug.why}"] += 1
+        elif wrong:
+            failures.append(f"{describe(fault)}\n    " + "\n    ".join(wrong))
+    show(capsys, f"{lab.user}: {len(faults) - missed} faults injected ({missed} more were not reached) in "
+                 f"{time.monotonic() - started:.0f} s; {ran} harmless, {len(failures)} bad, "
+                 f"{sum(known.values())} known" + "".join(f"\n  known: {n} x {text}" for text, n in known.items())
+         + "".join(f"\n  slow: {line}" for line in slow))
+    if "NACRE_FAULT_LOG" in os.environ:
+        with open(os.environ["NACRE_FAULT_LOG"], "a") as log:
+            log.write("\n".join([*failures, *(f"{n:5} {text}" for text, n in messages.most_common())]) + "\n")
+    assert subprocess.run(["pgrep", "-f", MARK], capture_output=True).returncode == 1, "processes are left"
+    assert missed <= len(faults) // 20, "too many faults were not reached: the count of calls is not stable"
+    assert not failures, f"{len(failures)} of {len(faults)}:\n" + "\n".join(failures)
+
+
+def test_torture_leaves_nothing(tools, capsys):
+    host = Host()
+    done = subprocess.run(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable,
+                           HERE / "torture.py", tools / "nacre", "300", "40"], capture_output=True, text=True, timeout=120,
+                          env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    show(capsys, f"340 boxes: {answer['before']}, MemAvailable went down by {answer['drift_kb']} kB")
+    assert [text for text in answer["failures"] if text not in KNOWN_NOISE] == []
+    assert answer["after"] == answer["before"]
+    assert host.left() == []

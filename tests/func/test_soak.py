@@ -1,0 +1,129 @@
+"""One spawner, many boxes: 2,000 in a row and 200 at once, without a leak."""
+
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD
+from test_spawner import ENDED, FAILED, GREETING, STARTED, order
+
+# a worker that makes boxes on command from its standard input: "row N" one after another, "crowd N" at once
+WORKER = rf"""
+import os, socket, sys
+spawner = socket.socket(fileno=3)
+null = os.open("/dev/null", os.O_RDWR)
+greeting, order = (bytes.fromhex(word) for word in sys.argv[1:3])
+spawner.send(greeting)
+spawner.recv(70000)
+next_id = 1
+
+def start(argv_order):
+    global next_id
+    body = bytearray(argv_order)
+    body[8:16] = next_id.to_bytes(8, "little")
+    next_id += 1
+    socket.send_fds(spawner, [bytes(body)], [null] * 3)
+
+def read(kind):
+    answer = spawner.recv(70000)
+    got = int.from_bytes(answer[2:4], "little")
+    if got == {FAILED}:
+        print("failed:", answer[24:], flush=True)
+        sys.exit(1)
+    return got == kind
+
+for line in sys.stdin:
+    how, count = line.split()
+    count = int(count)
+    if how == "row":
+        for _ in range(count):
+            start(order)
+            while not read({ENDED}):
+                pass
+    else:
+        for _ in range(count):
+            start(bytes.fromhex(sys.argv[3]))
+        started = ended = 0
+        while ended < count:
+            answer = spawner.recv(70000)
+            if int.from_bytes(answer[2:4], "little") == {FAILED}:
+                print("failed:", answer[24:], flush=True)
+                sys.exit(1)
+            answer = int.from_bytes(answer[2:4], "little")
+            started += answer == {STARTED}
+            ended += answer == {ENDED}
+            if started == count and ended == 0:
+                print("all", flush=True)
+    print("done", flush=True)
+"""
+
+
+class Spawner:
+    """A spawner with that worker."""
+
+    def __init__(self, as_user):
+        program = os.open(os.path.realpath("/usr/bin/python3"), os.O_RDONLY)
+        prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if as_user else []
+        words = [GREETING[1].hex(), order(wall=60000).hex(), order(wall=60000, argv=(b"sleep", b"8")).hex()]
+        self.process = subprocess.Popen([*prefix, BUILD / "nacre-spawner", "python3", "-c", WORKER, *words],
+                                        preexec_fn=lambda: os.dup2(program, 3), pass_fds=(3,), text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        os.close(program)
+
+    def say(self, words):
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def state(self):
+        base = pathlib.Path(f"/proc/{self.process.pid}")
+        memory = int(re.search(r"VmRSS:\s+(\d+)", (base / "status").read_text())[1])
+        return len(list((base / "fd").iterdir())), memory
+
+    def children(self):
+        return subprocess.run(["pgrep", "-c", "-P", str(self.process.pid)], capture_output=True, text=True).stdout.strip()
+
+
+def host_counts():
+    groups = subprocess.run(["find", "/sys/fs/cgroup", "-type", "d", "-name", "bx_*"], capture_output=True, text=True)
+    return len(groups.stdout.split()), len(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+@pytest.fixture
+def spawner(as_root):
+    running = Spawner(as_user=False)
+    yield running
+    running.process.stdin.close()
+    assert running.process.wait(timeout=60) == 0, running.process.stderr.read()
+    running.process.stdout.close()
+    running.process.stderr.close()
+
+
+def test_two_thousand_in_a_row(spawner):
+    host = host_counts()
+    assert spawner.say("row 100") == "done"
+    before = spawner.state()
+    assert spawner.say("row 1900") == "done"
+    after = spawner.state()
+    assert after[0] == before[0], "descriptors leak"
+    assert after[1] <= before[1] + 256, "memory leaks"
+    assert spawner.children() == "1"  # the worker
+    assert host_counts() == host
+
+
+def test_two_hundred_at_once(spawner):
+    host = host_counts()
+    assert spawner.say("row 10") == "done"
+    before = spawner.state()
+    assert spawner.say("crowd 200") == "all"  # all of them run before the first has ended
+    assert spawner.process.stdout.readline() == "done\n"
+    for _ in range(100):
+        if spawner.children() == "1":
+            break
+        time.sleep(0.05)
+    assert spawner.state()[0] == before[0], "descriptors leak"
+    assert host_counts() == host
