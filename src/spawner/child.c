@@ -142,7 +142,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	give_up(report, errno, "start nacre-init");
 }
 
-static int set_limit(int which, uint64_t value)
+static int set_limit(__rlimit_resource_t which, uint64_t value)
 {
 	struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
 

@@ -116,12 +116,15 @@ static int has_ranges(bool *ret_ranges, struct nacre_err *err)
 	cleanup_free char *map = NULL;
 	unsigned long inside, outside, count;
 	struct stat status;
+	char *at;
 	int r = nc_fd_read_proc("/proc/self/uid_map", &map);
 
 	if (r < 0 || stat("/proc/sys", &status) < 0)
 		return nc_err_errno(err, r < 0 ? r : -errno, "Look at our own mapping of ids");
-	if (sscanf(map, "%lu %lu %lu", &inside, &outside, &count) != 3)
-		return nc_err_set(err, -EPROTO, "Our own mapping of ids cannot be read");
+	/* the first line, "inside outside count"; an empty map reads as zeros, which is no range */
+	inside = strtoul(map, &at, 10);
+	outside = strtoul(at, &at, 10);
+	count = strtoul(at, &at, 10);
 	*ret_ranges = geteuid() == 0 && inside == 0 && outside == 0 && count > NC_SLOT_FIRST_ID;
 	if (!*ret_ranges && status.st_uid == geteuid())
 		return nc_err_set(err, -EPERM,
