@@ -25,7 +25,7 @@ test: ## Install what the tests need and run the whole suite
 	@tools/deps build test
 	@tools/build $(BUILD)
 	@meson test -C $(BUILD) --print-errorlogs
-	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func tests/escape
+	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func tests/escape tests/fault
 
 test-all: test check sanitize coverage second-compiler ## Everything: tests, checks, sanitizers, coverage, clang
 

@@ -286,6 +286,19 @@ static int exit_code(const struct nc_run *run)
 	return end->signal ? 128 + (int)end->signal : (int)end->code;
 }
 
+/* A program that closes its input must not end us; a reader that leaves ends us as any filter. */
+static int run_quietly(struct nc_spawn *spawn, struct nc_run *task, struct nacre_err *err)
+{
+	int r;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = nc_run(spawn, task, err);
+	(void)signal(SIGPIPE, SIG_DFL);
+	if (r == -EPIPE)
+		(void)raise(SIGPIPE);
+	return r;
+}
+
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	nc_buf_cleanup struct nc_buf argv = NC_BUF(1U << 20), env = NC_BUF(1U << 20);
@@ -321,13 +334,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	r = nc_spawn_connect(&spawn, err);
 	if (r == 0)
 		r = check_named_limits(&spawn.host, err);
-	/* a program that closes its input must not end us */
-	(void)signal(SIGPIPE, SIG_IGN);
 	if (r == 0)
-		r = nc_run(&spawn, &task, err);
-	(void)signal(SIGPIPE, SIG_DFL);
-	if (r == -EPIPE) /* whoever reads our output has gone: end as any filter does */
-		(void)raise(SIGPIPE);
+		r = run_quietly(&spawn, &task, err);
 	if (r == 0 && task.failure.code < 0)
 		r = failure_code(&task.failure, words[0]);
 	else if (r == 0) {

@@ -163,8 +163,10 @@ int main(int argc, char **argv)
 	static char spawner_name[] = "nacre-spawner";
 	int r;
 
-	if (!original || !fill_standard_streams())
+	if (!original || !fill_standard_streams()) {
+		fputs("nacre: Out of memory, or /dev/null cannot be opened\n", stderr);
 		return NC_EXIT_SELF;
+	}
 	original[0] = spawner_name;
 	memcpy(original + 1, argv, (size_t)argc * sizeof(*argv));
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);

@@ -47,8 +47,9 @@ bool nc_cgroup_has_file(const struct nc_cgroup_place *place, const char *file)
 {
 	char path[FILE_PATH_MAX];
 
+	/* if in doubt it is there: then using it fails, instead of a limit missing in silence */
 	return file_path(path, sizeof(path), place, file) == 0 &&
-	       faccessat(place->fd, path, F_OK, 0) == 0;
+	       (faccessat(place->fd, path, F_OK, 0) == 0 || errno != ENOENT);
 }
 
 int nc_cgroup_read(int fd, char *text, size_t size)

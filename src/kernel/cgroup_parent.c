@@ -70,6 +70,12 @@ static bool same_dir(int fd, const char *dir)
 	       a.st_ino == b.st_ino;
 }
 
+/* Whether this failure means that the host has no groups for us; any other one is a failure. */
+static bool not_for_us(int error)
+{
+	return error == -EACCES || error == -EPERM || error == -EROFS || error == -ENOENT;
+}
+
 /* A controller of version 1, perhaps in a hierarchy that another one has opened already. */
 static int add_v1(
 	struct nc_cgroup_parent *parent, const char *dir, enum nc_cgroup_controller controller)
@@ -86,7 +92,7 @@ static int add_v1(
 		*tree = (struct nc_cgroup_tree){.v2 = false};
 		r = tree_open(tree, parent, dir);
 		if (r < 0)
-			return r == -EEXIST ? r : 0; /* read-only, or not ours: it cannot be had */
+			return not_for_us(r) ? 0 : r;
 		parent->n_trees++;
 	}
 	place.fd = parent->tree[i].fd;
@@ -178,7 +184,7 @@ static int add_v2(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *
 		return s;
 	}
 	if (r < 0 && s < 0)
-		return 0; /* not for us to write: it cannot be had */
+		return not_for_us(r) ? 0 : r;
 	if (r == 0 && s == 0) {
 		bool more = top.controllers & ~own.controllers;
 
@@ -318,9 +324,10 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 		r = nc_cgroup_place_each(&place, kill_below, &sweep->v2);
 	if (r == 0)
 		r = nc_cgroup_place_remove(&place);
+	/* -ENOENT: its own spawner, or another sweep, was faster */
 	if (r == 0)
 		sweep->removed++;
-	else if (sweep->error == 0)
+	else if (r != -ENOENT && sweep->error == 0)
 		sweep->error = r;
 	return 0;
 }

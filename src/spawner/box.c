@@ -217,9 +217,10 @@ static int fork_directly(
 	r = clone_child(0, group_of(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
-	/* without the way back no other box could be made: that is the end */
-	if (setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0)
-		abort();
+	/* without the way back this box ends, and in its dead namespace the kernel makes no other
+	 */
+	if (setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
+		return -errno;
 	return r;
 }
 
@@ -231,36 +232,52 @@ _Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *
 	if (setns(box->init_fd, CLONE_NEWPID) < 0)
 		_exit(errno);
 	r = clone_child(CLONE_PARENT, group_of(box), &pid, &pidfd);
-	if (r == 0)
+	if (r == 0) {
+		(void)close(pid_fd); /* it ends with us */
 		nc_child_payload(payload);
-	_exit(r < 0 ? -r : nc_fd_write_all(pid_fd, &pid, sizeof(pid)) < 0);
+	}
+	if (r > 0)
+		r = nc_fd_write_all(pid_fd, &pid, sizeof(pid));
+	_exit(-r);
 }
 
-static int fork_by_sibling(struct nc_box *box, const struct nc_payload *payload)
+static int fork_by_sibling(struct nc_box *box, struct nc_payload *payload)
 {
-	int transit_fd = -EBADF, ends[2];
+	int transit_fd = -EBADF, ends[2], go[2];
 	siginfo_t info = {0};
 	pid_t pid = 0;
 	int r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
+	if (pipe2(go, O_CLOEXEC) < 0) {
+		r = -errno;
+		(void)close(ends[0]);
+		(void)close(ends[1]);
+		return r;
+	}
+	payload->go_fd = go[0];
 	r = nc_fork(&transit_fd);
-	if (r == 0)
+	if (r == 0) {
+		(void)close(go[1]); /* or the payload would wait for itself */
 		fork_sibling(box, payload, ends[1]);
+	}
 	(void)close(ends[1]);
+	(void)close(go[0]);
 	if (r > 0)
 		r = nc_pidfd_wait(transit_fd, nc_clock_ns() + BIRTH_TIMEOUT_NS, &info);
 	if (r == 0 && nc_fd_read_upto(ends[0], &pid, sizeof(pid)) != sizeof(pid))
 		r = info.si_status > 0 ? -info.si_status : -EPROTO;
 	(void)close(ends[0]);
 	(void)nc_fd_close(transit_fd);
-	if (r < 0)
-		return r;
 	/* our own child, which nobody else reaps: the number is still its own */
 	box->payload_pid = pid;
-	box->payload_fd = nc_pidfd_open(pid);
-	return box->payload_fd < 0 ? box->payload_fd : 0;
+	if (r == 0)
+		r = box->payload_fd = nc_pidfd_open(pid);
+	if (r >= 0)
+		r = nc_fd_write_all(go[1], "g", 1);
+	(void)close(go[1]);
+	return r;
 }
 
 /* What the payload says of itself, then its end of the channel closing when it becomes its program.
@@ -300,6 +317,7 @@ static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_o
 {
 	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
 	struct nc_payload payload = {.box_fd = box->init_fd,
+		.go_fd = -EBADF,
 		.stdio = {stdio[0], stdio[1], stdio[2]},
 		.limits = &order->limits,
 		.dir = order->dir,
@@ -344,6 +362,21 @@ static int make_group(const struct nc_nursery *nursery, const struct nc_box_orde
 	return nc_cgroup_make(&nursery->cgroups, name, &limits, &box->group, err);
 }
 
+/*
+ * A payload whose pid was lost on the way from fork_sibling cannot be reaped by it, and until then
+ * process 1 cannot end: both are left, dead, to whoever reaps after us.
+ */
+static void end_first(struct nc_box *box)
+{
+	siginfo_t info;
+
+	if (box->init_fd >= 0) {
+		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+		(void)nc_pidfd_wait(box->init_fd, nc_clock_ns() + NC_NS_PER_S, &info);
+	}
+	box->init_fd = nc_fd_close(box->init_fd);
+}
+
 int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *order,
 	const int *stdio, struct nc_box *box, struct nacre_err *err)
 {
@@ -372,7 +405,7 @@ int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *or
 	if (r < 0) {
 		/* the payload first: while it is unreaped the box cannot end */
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
-		box->init_fd = nc_pidfd_end(box->init_fd);
+		end_first(box);
 		box->scratch_fd = nc_fd_close(box->scratch_fd);
 		box->listener_fd = nc_fd_close(box->listener_fd);
 		(void)nc_cgroup_remove(&box->group); /* everything in it has just been reaped */

@@ -293,6 +293,9 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	int report = payload->report_fd;
 	int landlock, listener_fd = -EBADF;
 
+	/* nothing foreign runs that the spawner could not end */
+	if (payload->go_fd >= 0)
+		STEP(report, "wait for the spawner", wait_for_go(payload->go_fd));
 	STEP(report, "leave the caller's keyring", leave_keyring());
 	/* when the host runs out of memory, boxes go first */
 	STEP(report, "offer itself to the OOM killer",

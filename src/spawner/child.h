@@ -30,6 +30,7 @@ _Noreturn void nc_child_first(const struct nc_first *first);
 struct nc_payload {
 	int box_fd; /* pidfd of the box's first process */
 	int report_fd;
+	int go_fd; /* a byte comes when the spawner holds us; -EBADF: it does already */
 	int stdio[3];
 	const struct nc_box_limits *limits;
 	const char *dir;

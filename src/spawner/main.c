@@ -59,6 +59,7 @@ struct spawner {
 	int worker_fd; /* our end of the pair; -EBADF once the worker is gone */
 	int signal_fd;
 	bool greeted;
+	bool broken;	     /* the worker was ended by us */
 	char id[NC_ID_SIZE]; /* names our lock and our control groups */
 	int lock_fd;
 	struct nc_wire_packet packet;
@@ -133,6 +134,12 @@ static int has_ranges(bool *ret_ranges, struct nacre_err *err)
 	return 0;
 }
 
+_Noreturn static void give_up(const char *step)
+{
+	fprintf(stderr, "nacre-spawner: start the worker: %s: %s\n", step, nc_errno_text(errno));
+	_exit(EXIT_SELF);
+}
+
 _Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
 {
 	int exe_fd;
@@ -140,17 +147,16 @@ _Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
 	if (drop && (setgroups(0, NULL) < 0 || nc_caps_bound() < 0 ||
 			    setresgid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 ||
 			    setresuid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 || nc_caps_set(0) < 0))
-		_exit(EXIT_SELF);
+		give_up("drop privileges");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
 		setenv("NACRE_SPAWNER", "3", 1) < 0)
-		_exit(EXIT_SELF);
+		give_up("set no_new_privs");
 	/* its own executable moves away from 3, where the socket has to be */
 	exe_fd = nc_fd_dup(WORKER_EXE_FD);
 	if (exe_fd < 0 || dup2(socket_fd, 3) < 0 || close_range(4, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-		_exit(EXIT_SELF);
+		give_up("hand over the socket");
 	(void)syscall(SYS_execveat, exe_fd, "", argv, environ, AT_EMPTY_PATH);
-	fprintf(stderr, "nacre-spawner: start the worker: %s\n", nc_errno_text(errno));
-	_exit(EXIT_SELF);
+	give_up("execute it");
 }
 
 static int start_worker(char **argv, bool drop, struct nacre_err *err)
@@ -226,6 +232,7 @@ static int catch_signals(struct nacre_err *err)
 static void end_worker(const char *why)
 {
 	fprintf(stderr, "nacre-spawner: ending the worker: %s\n", why);
+	spawner.broken = true;
 	(void)nc_pidfd_kill(spawner.worker_pidfd, SIGKILL);
 	spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 }
@@ -402,7 +409,7 @@ static void receive(void)
 	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
 		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
 	else
-		end_worker("a broken message");
+		end_worker(r == -EBADMSG ? "a broken message" : nc_errno_text(r));
 }
 
 static void tell_end(const struct nc_box *box)
@@ -626,5 +633,13 @@ int main(int argc, char **argv)
 	close_groups();
 	if (nc_pidfd_wait(spawner.worker_pidfd, nc_clock_ns() + NC_NS_PER_S, &info) < 0)
 		return EXIT_SELF;
+	if (spawner.broken)
+		return EXIT_SELF;
+	/* all that it can say before it greets is that it is content, or 125 and why */
+	if (!spawner.greeted && (info.si_code != CLD_EXITED ||
+					(info.si_status != 0 && info.si_status != EXIT_SELF))) {
+		fputs("nacre-spawner: the worker died before it began\n", stderr);
+		return EXIT_SELF;
+	}
 	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
 }

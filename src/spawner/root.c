@@ -9,6 +9,7 @@
  */
 #include "spawner/root.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdbool.h>
@@ -305,8 +306,9 @@ static int mask(const char *path, int empty_fd)
 	cleanup_close int fd = -EBADF;
 	struct stat status;
 
+	/* only what is not there needs no cover */
 	if (stat(path, &status) < 0)
-		return 0;
+		return errno == ENOENT ? 0 : -errno;
 	/* what is root's alone is closed already: no box has the host's root among its ids */
 	if (status.st_uid != 0 && !(status.st_mode & (S_IRWXG | S_IRWXO)))
 		return 0;

@@ -6,12 +6,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/id.h"
 
 #define RUN_DIR "/run/nacre"
+
+/* A week: any session whose groups a dead spawner left something in has come by until then. */
+#define DEAD_LOCK_SECONDS (7 * 86400)
 
 int nc_slot_open_dir(struct nacre_err *err)
 {
@@ -70,8 +74,12 @@ int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err)
 	cleanup_close int fd =
 		openat(dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return nc_err_errno(err, -errno, "Lock " RUN_DIR "/%s", id);
+	int error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+
+	if (fd >= 0 && error < 0)
+		(void)unlinkat(dir_fd, id, 0); /* a sweep looks for groups, not for locks */
+	if (error < 0)
+		return nc_err_errno(err, error, "Lock " RUN_DIR "/%s", id);
 	return take_fd(fd);
 }
 
@@ -87,11 +95,16 @@ void nc_slot_sweep(int dir_fd)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	time_t long_ago = time(NULL) - DEAD_LOCK_SECONDS;
 
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
-		if (strncmp(entry->d_name, "sp_", 3) == 0 && nc_slot_is_dead(dir_fd, entry->d_name))
-			(void)unlinkat(
-				dir_fd, entry->d_name, 0); /* somebody else may have been faster */
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+		struct stat status;
+
+		if (strncmp(entry->d_name, "sp_", 3) == 0 &&
+			fstatat(dir_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+			status.st_mtime < long_ago && nc_slot_is_dead(dir_fd, entry->d_name))
+			(void)unlinkat(dir_fd, entry->d_name, 0); /* another may have been faster */
+	}
 }
 
 void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd)

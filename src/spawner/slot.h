@@ -35,7 +35,10 @@ int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err);
 bool nc_slot_is_dead(int dir_fd, const char *id);
 void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd);
 
-/* Removes the files of the dead, once nothing of theirs is left. */
+/*
+ * Removes old files of the dead. Not at once: groups are made below the one that the spawner was
+ * started in, and only a spawner that is started there again finds, and may judge, them.
+ */
 void nc_slot_sweep(int dir_fd);
 
 #endif

@@ -82,7 +82,7 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 	int r = nc_wire_receive(spawn->fd, &spawn->packet, 0);
 
 	if (r <= 0)
-		return r < 0 ? r : -EPIPE;
+		return r < 0 ? r : -ECONNRESET;
 	r = nc_wire_open(&in, spawn->packet.data, spawn->packet.size);
 	if (r < 0)
 		return r;

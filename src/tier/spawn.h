@@ -34,7 +34,7 @@ struct nc_spawn_event {
 	struct nacre_err failure; /* FAILED */
 };
 
-/* Waits for an event. -EPIPE: the spawner is gone. */
+/* Waits for an event. -ECONNRESET: the spawner is gone. */
 int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event);
 
 #endif

@@ -60,30 +60,10 @@ ACCEPTED = {
 # Bugs that this test has found and that are not fixed yet. A line goes with its fix.
 Bug = collections.namedtuple("Bug", "role calls pattern why")
 NO_WORD = r"no message that says what failed: ''$"
-KNOWN = [
-    Bug("first", "newfstatat", r"another box .*(?:\n +- mount \S+ /proc/\S+ .*)+$",
-        "root.c mask(): a stat that fails for another reason than ENOENT leaves a part of /proc uncovered"),
-    Bug("spawner", "mkdirat openat faccessat2 pread64 newfstatat read", r"another box .*\n +[-+] (limit|rlimit) ",
-        "cgroup_parent.c: a hierarchy or controller is given up for any error, also ENOMEM, and the box runs without"),
-    Bug("spawner", "flock", r"left behind: lock sp_", "slot.c nc_slot_lock_self(): the file stays when it cannot be locked"),
-    Bug("spawner", "setns", rf"crash 0 2 6$|signal 6$|exit status None|{NO_WORD}|left behind: (group|lock) sp_",
-        "box.c fork_directly(): abort() where an error would do"),
-    Bug("spawner", "recvmsg", r"exit status 137, stderr 'nacre-spawner: ending the worker: ",
-        "main.c: 128 + 9 although the failure is Nacre's own"),
-    Bug("worker", "recvmsg", r"exit status 137, stderr 'nacre-spawner: ending the worker: ",
-        "main.c receive(): ECONNRESET, which is an end with something unread, is taken for a broken message"),
-    Bug("worker's birth", "prctl setgroups setresgid setresuid capset dup2 close_range",
-        rf"{NO_WORD}|exit status 1, stderr ''$", "main.c become_worker() and nc_fork(): the child ends without a word"),
-    Bug("spawner", "pidfd_open waitid read poll", HANG := r"hangs for|the command ran, but|another box|exit status None|no message",
-        "box.c fork_by_sibling(): a payload whose pid is lost is never reaped, and process 1 cannot end before it"),
-    Bug("transit", "write", HANG, "the same"),
-]
+KNOWN = []
 
 # Of the torture.
-KNOWN_NOISE = [
-    # cgroup_parent.c sweep_one(): a spawner that ends by itself just then is no failure of the sweep
-    "exit status 0: nacre-spawner: sweep leftovers, ignoring: No such file or directory\n",
-]
+KNOWN_NOISE = []
 
 # What the command says about the walls around it, and then a line that ends it: a payload that was cut is no proof.
 PAYLOAD = """echo RAN
