@@ -25,7 +25,9 @@ test: ## Install what the tests need and run the whole suite
 	@tools/deps build test
 	@tools/build $(BUILD)
 	@meson test -C $(BUILD) --print-errorlogs
-	@NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/func tests/escape tests/fault
+	@for suite in func escape fault; do \
+		NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/$$suite || exit 1; \
+	done
 
 test-all: test check sanitize coverage second-compiler ## Everything: tests, checks, sanitizers, coverage, clang
 

@@ -238,6 +238,8 @@ def test_end_in_the_middle(runner, traces, mode, end):
     end(process.pid)
     code = process.wait(10)
     process.stdout.close()
+    if end in (kill_spawner, kill_both):  # its groups are empty, and the next spawner's to sweep
+        assert subprocess.run(runner.nacre(mode, "--", "true")).returncode == 0
     traces.assert_none()
     if ENDS[end] is not None:
         assert code == ENDS[end]
@@ -269,6 +271,7 @@ def test_kill_during_birth(runner, traces, mode):
         time.sleep(step * 0.0015)
         process.kill()
         process.wait()
+    assert subprocess.run(runner.nacre(mode, "--", "true")).returncode == 0  # sweeps their groups
     traces.assert_none()
 
 
