@@ -23,7 +23,7 @@ build: ## Install what is missing and build; afterwards ./build/nacre runs from 
 
 test: ## Install what the tests need and run the whole suite
 	@tools/deps build test
-	@tools/build $(BUILD)
+	@tools/build $(BUILD) -Dtests=true
 	@meson test -C $(BUILD) --print-errorlogs
 	@for suite in func escape fault; do \
 		NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/$$suite || exit 1; \
@@ -33,24 +33,24 @@ test-all: test check sanitize coverage second-compiler ## Everything: tests, che
 
 check: ## clang-format, clang-tidy, cppcheck, shellcheck, the rules of the house
 	@tools/deps build test check
-	@tools/build $(BUILD)
-	@CC=clang tools/build $(BUILD)-clang -Dwerror=true
+	@tools/build $(BUILD) -Dtests=true
+	@CC=clang tools/build $(BUILD)-clang -Dwerror=true -Dtests=true
 	@tools/check $(BUILD) $(BUILD)-clang
 
 sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitizer, leak check on
 	@tools/deps build test
-	@tools/build $(BUILD)-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@tools/build $(BUILD)-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false
 	@meson test -C $(BUILD)-asan --print-errorlogs
 	@NACRE_BUILD=$(abspath $(BUILD)-asan) $(PYTEST) tests/func
 
 coverage: ## Line coverage of the whole suite: a number, and HTML in build-cov/coverage
 	@tools/deps build test cover
-	@tools/build $(BUILD)-cov -Db_coverage=true -Doptimization=0
+	@tools/build $(BUILD)-cov -Dtests=true -Db_coverage=true -Doptimization=0
 	@tools/coverage $(BUILD)-cov
 
 second-compiler: ## Build and test with clang
 	@tools/deps build test check
-	@CC=clang tools/build $(BUILD)-clang -Dwerror=true
+	@CC=clang tools/build $(BUILD)-clang -Dwerror=true -Dtests=true
 	@meson test -C $(BUILD)-clang --print-errorlogs
 
 fuzz: ## Fuzz every parser for FUZZ_SECONDS each

@@ -130,6 +130,13 @@ def test_every_unit_has_a_test():
         assert modules - tested - elsewhere == set()
 
 
+def test_unit_tests_are_built_where_the_suite_runs():
+    """A build directory that `make run` made knows of no tests; `make test` must tell it."""
+    listed = subprocess.run(["meson", "test", "-C", BUILD, "--list"], capture_output=True, text=True).stdout
+    wanted = {path.stem.removeprefix("test-") for path in (ROOT / "tests/unit").glob("test-*.c")}
+    assert wanted <= set(re.findall(r"[a-z-]+$", listed, re.M))
+
+
 def packages():
     lines = [line for line in (ROOT / "tools/packages").read_text().splitlines() if line and not line.startswith("#")]
     return {line.split()[1] for line in lines}
