@@ -110,7 +110,9 @@ def test_two_thousand_in_a_row(spawner):
     assert spawner.say("row 1900") == "done"
     after = spawner.state()
     assert after[0] == before[0], "descriptors leak"
-    assert after[1] <= before[1] + 256, "memory leaks"
+    # AddressSanitizer keeps freed memory for a while; LeakSanitizer looks at the end
+    slack = 16384 if "libasan" in subprocess.run(["ldd", BUILD / "nacre-spawner"], capture_output=True, text=True).stdout else 256
+    assert after[1] <= before[1] + slack, "memory leaks"
     assert spawner.children() == "1"  # the worker
     assert host_counts() == host
 
