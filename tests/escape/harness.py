@@ -135,7 +135,7 @@ class Host:
             "udp_port": self.port("udp"), "vsock_port": self.port("vsock"), "abstract": self.key_name,
             "path_socket": str(self.dir / "socket"), "addresses": sorted(addresses), "shm_key": self.shm_key,
             "shm_file": str(self.files[2]), "key_name": self.key_name, "host_name": socket.gethostname(),
-            "host_paths": [str(self.dir), "/work/", str(func.ROOT)],
+            "host_paths": [str(self.dir), str(func.ROOT)],
             "boot_id": pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
         }
 
