@@ -206,6 +206,15 @@ static json_t *hit_json(const struct nc_box_end *end)
 	return hit;
 }
 
+/* A collection that memory was too short for must not pass for a whole one. */
+static json_t *complete(json_t *collection, size_t size, size_t wanted)
+{
+	if (size == wanted)
+		return collection;
+	json_decref(collection);
+	return NULL;
+}
+
 static json_t *strength_json(const struct nc_box_host *host, const struct nc_box_end *end)
 {
 	enum nc_grade grades[NC_STRENGTH_MAX];
@@ -215,7 +224,7 @@ static json_t *strength_json(const struct nc_box_host *host, const struct nc_box
 	for (size_t i = 0; object && i < NC_STRENGTH_MAX; i++)
 		(void)json_object_set_new(
 			object, nc_property_names[i], json_string(nc_grade_names[grades[i]]));
-	return object;
+	return complete(object, json_object_size(object), NC_STRENGTH_MAX);
 }
 
 static const char *call_name(const struct nc_box_denied *denied)
@@ -235,7 +244,7 @@ static json_t *denials_json(const struct nc_box_end *end)
 				call_name(&end->denied[i]), "count",
 				(json_int_t)end->denied[i].count, "message",
 				"This system call, with these arguments, is not allowed in a box"));
-	return list;
+	return complete(list, json_array_size(list), end->n_denied);
 }
 
 static int print_json(const struct nc_box_host *host, const struct nc_run *run)
@@ -329,8 +338,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (task.output_max < task.output.max)
 		task.output.max = task.error.max = task.output_max;
 	/* from here on we only move bytes that a stranger wrote: no file is needed any more */
-	if (nc_fence_all() < 0)
-		return nc_err_errno(err, -errno, "Restrict ourselves by Landlock");
+	r = nc_fence_all();
+	if (r < 0)
+		return nc_err_errno(err, r, "Restrict ourselves by Landlock");
 	r = nc_spawn_connect(&spawn, err);
 	if (r == 0)
 		r = check_named_limits(&spawn.host, err);
