@@ -5,11 +5,11 @@
  *		BUILD/src/libkernel.a BUILD/src/libbase.a
  *	bench-spawner BUILD/nacre-spawner [ROUNDS [PAUSE_MS]]
  *
- * Started by hand it becomes the spawner, with its own executable on descriptor 3; the spawner then
- * starts it again as its worker, in place of nacre. The worker orders one box after the other and
- * measures from the order to the news of the end, and the same program without a box in turn. With
- * a pause before each sample the spawner has time to prepare, and its preparing meets neither of
- * the two; without one it has none, and what it prepares meets both.
+ * It forks and becomes the spawner, as nacre does; the child is its worker, asks for boxes to be
+ * kept prepared, orders one after the other and measures from the order to the news of the end, and
+ * the same program without a box in turn. With a pause before each sample the spawner has time to
+ * prepare, and its preparing meets neither of the two; without one it has none, and what it
+ * prepares meets both.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +25,10 @@
 #include "base/wire.h"
 #include "kernel/boxwire.h"
 
-#define SPAWNER_FD 3
+/* Where nacre-spawner expects its end. */
+#define SOCKET_FD 3
+/* Boxes to keep prepared. */
+#define READY 4
 #define ROUNDS_MAX 100000U
 
 struct program {
@@ -44,7 +48,7 @@ struct samples {
 
 static struct samples boxed, birth, bare;
 static struct nc_wire_packet packet;
-static int null_fd;
+static int null_fd, spawner_fd;
 static unsigned int pause_ms;
 
 static void die(const char *what)
@@ -53,25 +57,36 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* Becomes the spawner, which starts us again. */
-static void become_spawner(int argc, char **argv)
+/* Forks as nacre does: the parent becomes the spawner, the child is its worker. */
+static void start_spawner(const char *path)
 {
-	static char name[] = "nacre-spawner";
-	char *words[6] = {name};
-	int fd = open("/proc/self/exe", O_RDONLY);
+	static char name[] = "nacre-spawner", none[] = "0";
+	char worker[16];
+	char *words[] = {name, worker, none, none, NULL};
+	int ends[2];
+	pid_t pid;
 
-	if (fd < 0 || dup2(fd, SPAWNER_FD) < 0)
-		die("open our own executable");
-	if (fd != SPAWNER_FD)
-		(void)close(fd);
-	memcpy(words + 1, argv, (size_t)argc * sizeof(*argv));
-	(void)execv(argv[1], words);
-	die(argv[1]);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) < 0)
+		die("make a socket pair");
+	pid = fork();
+	if (pid < 0)
+		die("fork");
+	if (pid == 0) {
+		(void)close(ends[0]);
+		spawner_fd = ends[1];
+		return;
+	}
+	(void)snprintf(worker, sizeof(worker), "%d", (int)pid);
+	(void)close(ends[1]);
+	if (ends[0] != SOCKET_FD && dup2(ends[0], SOCKET_FD) < 0)
+		die("hand over the socket");
+	(void)execv(path, words);
+	die(path);
 }
 
 static void receive(struct nc_wire_in *in)
 {
-	if (nc_wire_receive(SPAWNER_FD, &packet, 0) <= 0 ||
+	if (nc_wire_receive(spawner_fd, &packet, 0) <= 0 ||
 		nc_wire_open(in, packet.data, packet.size) < 0)
 		die("receive from the spawner");
 }
@@ -83,12 +98,17 @@ static void greet(void)
 
 	nc_wire_begin(&out, NC_BOX_HELLO);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
-	if (nc_wire_send(SPAWNER_FD, &out, NULL, 0) < 0)
+	if (nc_wire_send(spawner_fd, &out, NULL, 0) < 0)
 		die("greet the spawner");
 	nc_wire_out_done(&out);
 	receive(&in);
 	if (in.type != NC_BOX_WELCOME)
 		die("greet the spawner");
+	nc_wire_begin(&out, NC_BOX_READY);
+	nc_wire_put_u32(&out, READY);
+	if (nc_wire_send(spawner_fd, &out, NULL, 0) < 0)
+		die("ask for prepared boxes");
+	nc_wire_out_done(&out);
 }
 
 static struct nc_box_words words_of(const char *const *argv, char *text)
@@ -126,7 +146,7 @@ static void order(const struct program *program, uint64_t id)
 
 	nc_wire_begin(&out, NC_BOX_RUN);
 	nc_boxwire_put_order(&out, &wanted);
-	if (nc_wire_send(SPAWNER_FD, &out, stdio, 3) < 0)
+	if (nc_wire_send(spawner_fd, &out, stdio, 3) < 0)
 		die("order a box");
 	nc_wire_out_done(&out);
 }
@@ -220,8 +240,7 @@ int main(int argc, char **argv)
 		fputs("Usage: bench-spawner NACRE_SPAWNER [ROUNDS [PAUSE_MS]]\n", stderr);
 		return 2;
 	}
-	if (!getenv("NACRE_SPAWNER"))
-		become_spawner(argc, argv);
+	start_spawner(argv[1]);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null_fd < 0)
 		die("/dev/null");

@@ -46,6 +46,9 @@ static int make_pipes(struct pump *pump, int theirs[3])
 	return fcntl(pump->to_input, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
+/* Ctrl-D: what a terminal takes for the end of its input. */
+#define END_OF_INPUT "\004"
+
 static void feed_input(struct nc_run *run, struct pump *pump)
 {
 	ssize_t n;
@@ -56,6 +59,8 @@ static void feed_input(struct nc_run *run, struct pump *pump)
 			return;
 		pump->pending_at = 0;
 		pump->pending_size = n > 0 ? (size_t)n : 0;
+		if (n <= 0 && run->order.flags & NC_ORDER_TTY)
+			(void)nc_fd_write_all(pump->to_input, END_OF_INPUT, 1); /* or it ended */
 		if (n <= 0)
 			pump->to_input = nc_fd_close(pump->to_input);
 		return;
@@ -78,7 +83,7 @@ static int take_output(struct nc_spawn *spawn, struct nc_run *run, struct pump *
 		run->output_max > run->output_bytes ? run->output_max - run->output_bytes : 0;
 	size_t good;
 
-	if (n < 0 && errno == EINTR)
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (n <= 0) {
 		*from = nc_fd_close(*from);
@@ -97,6 +102,25 @@ static int take_output(struct nc_spawn *spawn, struct nc_run *run, struct pump *
 	return buf->error;
 }
 
+/* Both ends of the program's terminal are one descriptor for us: the master. */
+static int take_terminal(struct nc_run *run, struct pump *pump, int terminal_fd)
+{
+	if (!run->terminal) {
+		(void)nc_fd_close(terminal_fd); /* nobody has asked for one */
+		return -EPROTO;
+	}
+	pump->from_output = terminal_fd;
+	if (fcntl(terminal_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	if (run->input_fd < 0)
+		return 0;
+	pump->to_input = nc_fd_dup(terminal_fd);
+	/* it may have changed since the order */
+	if (run->terminal && run->terminal->fd >= 0)
+		nc_terminal_resize(run->terminal, terminal_fd);
+	return pump->to_input < 0 ? pump->to_input : 0;
+}
+
 static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump)
 {
 	struct nc_spawn_event event;
@@ -108,7 +132,7 @@ static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *p
 		return -EPROTO;
 	if (event.type == NC_BOX_STARTED) {
 		run->birth_ns = event.birth_ns;
-		return 0;
+		return event.terminal_fd >= 0 ? take_terminal(run, pump, event.terminal_fd) : 0;
 	}
 	pump->ended = true;
 	if (event.type == NC_BOX_ENDED)
@@ -127,6 +151,9 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 		{.fd = has_pending ? pump->to_input : -1, .events = POLLOUT},
 		{.fd = pump->from_output, .events = POLLIN},
 		{.fd = pump->from_error, .events = POLLIN},
+		{.fd = run->terminal && pump->from_output >= 0 ? run->terminal->resized_fd : -1,
+			.events = POLLIN},
+		{.fd = pump->killed ? -1 : run->cancel_fd, .events = POLLIN},
 	};
 	int r = poll(events, sizeof(events) / sizeof(events[0]), timeout_ms);
 
@@ -137,6 +164,13 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 		r = take_output(spawn, run, pump, &pump->from_output, run->output_fd, &run->output);
 	if (r == 0 && events[4].revents)
 		r = take_output(spawn, run, pump, &pump->from_error, run->error_fd, &run->error);
+	if (r == 0 && events[5].revents && pump->from_output >= 0)
+		nc_terminal_resize(run->terminal, pump->from_output);
+	if (r == 0 && events[6].revents) {
+		pump->killed = true;
+		(void)nc_spawn_kill(
+			spawn, run->order.id, NC_CAUSE_CANCEL); /* gone: its end comes */
+	}
 	if (r == 0 && (events[1].revents || events[2].revents))
 		feed_input(run, pump);
 	if (r == 0 && events[0].revents)
@@ -169,13 +203,14 @@ static int pump_all(struct nc_spawn *spawn, struct nc_run *run, struct pump *pum
 int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err)
 {
 	struct pump pump = {.to_input = -EBADF, .from_output = -EBADF, .from_error = -EBADF};
-	int theirs[3] = {-EBADF, -EBADF, -EBADF};
-	int r = make_pipes(&pump, theirs);
+	int theirs[4] = {-EBADF, -EBADF, -EBADF, run->image_fd};
+	bool has_terminal = (run->order.flags & NC_ORDER_TTY) != 0;
+	int r = has_terminal ? 0 : make_pipes(&pump, theirs);
 
 	if (r < 0)
 		nc_err_errno(err, r, "Make pipes");
 	else
-		r = nc_spawn_run(spawn, &run->order, theirs, err);
+		r = nc_spawn_run(spawn, &run->order, has_terminal ? theirs + 3 : theirs, err);
 	for (int i = 0; i < 3; i++)
 		(void)nc_fd_close(theirs[i]);
 	if (r == 0) {

@@ -3,14 +3,19 @@
 #define NC_RUN_H
 
 #include "base/buf.h"
+#include "box/terminal.h"
 #include "tier/spawn.h"
 
 struct nc_run {
 	struct nc_box_order order;
 	uint64_t output_max; /* bytes of standard output and error together */
 	int input_fd;	     /* read from for the program's input; -EBADF: it gets none */
+	int image_fd;	     /* with NC_ORDER_IMAGE */
+	int cancel_fd;	     /* readable: end the box, for NC_CAUSE_CANCEL; or -EBADF */
 	/* where output goes: to these descriptors as it comes, or, if -EBADF, into the buffers */
 	int output_fd, error_fd;
+	const struct nc_terminal
+		*terminal; /* with NC_ORDER_TTY: the caller's; error_fd is unused */
 	/* the outcome */
 	struct nc_buf output, error;
 	uint64_t output_bytes; /* of both together, printed or not */

@@ -53,7 +53,6 @@ struct nc_verb {
 	int max_words;
 	bool without_config; /* run before, or instead of, loading the configuration */
 	bool is_command;     /* its first word ends the options: the rest belongs to that command */
-	bool needs_spawner;  /* is run as a worker below nacre-spawner */
 	/* Returns an enum nc_exit, or a negative errno with err filled. */
 	int (*run)(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err);
 };
@@ -91,5 +90,6 @@ extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;
 extern const struct nc_verb nc_verb_exec;
+extern const struct nc_verb nc_verb_image;
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "tier/spawn.h"
 
 static bool arg_help;
 static bool arg_version;
@@ -27,6 +26,7 @@ static const struct nc_option root_options[] = {
 static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_doctor,
 	&nc_verb_exec,
+	&nc_verb_image,
 	&nc_verb_config,
 	&nc_verb_completion,
 	NULL,
@@ -59,34 +59,6 @@ static bool wants_color(const struct nc_config *config)
 	}
 	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
 	       !(terminal && nc_streq(terminal, "dumb"));
-}
-
-/*
- * Becomes nacre-spawner, which starts us again as its worker; it stands beside us in the build
- * tree, and in libexec when installed. Our own executable goes along as descriptor 3, so that it
- * needs no path to find us.
- */
-static int become_spawner(char **argv, struct nacre_err *err)
-{
-	static const char *const places[] = {NACRE_LIBEXECDIR "/nacre-spawner"};
-	char own[4096], path[4096 + sizeof("nacre-spawner")];
-	ssize_t size = readlink("/proc/self/exe", own, sizeof(own) - 1);
-	char *slash;
-	int fd;
-
-	if (size < 0)
-		return nc_err_errno(err, -errno, "Find our own executable");
-	own[size] = '\0';
-	fd = open(own, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || (fd != 3 && dup2(fd, 3) < 0) || fcntl(3, F_SETFD, 0) < 0)
-		return nc_err_errno(err, -errno, "Open our own executable");
-	slash = strrchr(own, '/');
-	(void)snprintf(path, sizeof(path), "%.*s/nacre-spawner", (int)(slash - own), own);
-	if (access(path, X_OK) < 0)
-		(void)snprintf(path, sizeof(path), "%s", places[0]);
-	/* its arguments are ours, behind its own name */
-	(void)execv(path, argv - 1);
-	return nc_err_errno(err, -errno, "Start %s", path);
 }
 
 static int check_words(const struct nc_call *call, struct nacre_err *err)
@@ -127,6 +99,8 @@ static int run_call(const struct nc_call *call, struct nacre_err *err)
 
 static int report(const struct nc_call *call, const struct nacre_err *err)
 {
+	if (!err->message[0]) /* somebody else has said it */
+		return NC_EXIT_SELF;
 	fputs("nacre", stderr);
 	for (size_t i = 1; i < call->depth; i++)
 		fprintf(stderr, " %s", call->chain[i]->name);
@@ -158,17 +132,12 @@ int main(int argc, char **argv)
 {
 	struct nc_call call = {0};
 	struct nacre_err err = {0};
-	/* parsing moves words around; a worker must get them as they were, behind another name */
-	cleanup_free char **original = calloc((size_t)argc + 2, sizeof(*original));
-	static char spawner_name[] = "nacre-spawner";
 	int r;
 
-	if (!original || !fill_standard_streams()) {
-		fputs("nacre: Out of memory, or /dev/null cannot be opened\n", stderr);
+	if (!fill_standard_streams()) {
+		fputs("nacre: /dev/null cannot be opened\n", stderr);
 		return NC_EXIT_SELF;
 	}
-	original[0] = spawner_name;
-	memcpy(original + 1, argv, (size_t)argc * sizeof(*argv));
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
 
 	if (r < 0)
@@ -181,8 +150,6 @@ int main(int argc, char **argv)
 		nc_help_print(stdout, &call);
 		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
 	}
-	if (nc_call_verb(&call)->needs_spawner && !nc_spawn_here() && check_words(&call, &err) == 0)
-		(void)become_spawner(original + 1, &err);
-	r = err.code < 0 ? err.code : run_call(&call, &err);
+	r = run_call(&call, &err);
 	return r < 0 ? report(&call, &err) : r;
 }

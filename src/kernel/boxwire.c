@@ -40,6 +40,60 @@ static void limit_fields(struct nc_box_limits *limits, uint64_t *fields[8])
 
 _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is not sent");
 
+size_t nc_box_order_fds(const struct nc_box_order *order)
+{
+	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_IMAGE ? 1U : 0U) +
+	       (order->flags & NC_ORDER_KEEP ? 2U : 0U);
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t length = strlen(dir);
+
+	return strncmp(path, dir, length) == 0 && (path[length] == '\0' || path[length] == '/');
+}
+
+bool nc_box_target_ok(const char *target)
+{
+	size_t length = strlen(target);
+
+	return length > 1 && length <= NC_BOX_DIR_MAX && target[0] == '/' &&
+	       target[length - 1] != '/' && !strstr(target, "//") && !strstr(target, "/./") &&
+	       !strstr(target, "/../") && strcmp(target + length - 2, "/.") != 0 &&
+	       (length < 3 || strcmp(target + length - 3, "/..") != 0) &&
+	       !is_below(target, "/proc") && !is_below(target, "/dev") && !is_below(target, "/sys");
+}
+
+bool nc_box_is_neutral(const struct nc_box_order *order)
+{
+	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 &&
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE));
+}
+
+static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
+{
+	nc_wire_put_u32(out, order->n_binds);
+	for (size_t i = 0; i < order->n_binds; i++) {
+		nc_wire_put_u32(out, order->binds[i].index);
+		nc_wire_put_u8(out, order->binds[i].writable);
+		nc_wire_put_text(out, order->binds[i].target);
+	}
+}
+
+static void get_binds(struct nc_wire_in *in, struct nc_box_order *order)
+{
+	order->n_binds = nc_wire_get_u32(in);
+	if (order->n_binds > NC_BOX_BINDS_MAX) {
+		order->n_binds = 0;
+		in->error = -EBADMSG;
+	}
+	for (size_t i = 0; i < order->n_binds; i++) {
+		order->binds[i].index = nc_wire_get_u32(in);
+		order->binds[i].writable = nc_wire_get_u8(in) != 0;
+		nc_wire_get_text(in, order->binds[i].target, NC_BOX_DIR_MAX);
+	}
+}
+
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order)
 {
 	struct nc_box_limits limits = order->limits;
@@ -49,6 +103,12 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	limit_fields(&limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		nc_wire_put_u64(out, *fields[i]);
+	nc_wire_put_u8(out, (uint8_t)order->tier);
+	nc_wire_put_u32(out, order->flags);
+	nc_wire_put_u32(out, order->landlock_min);
+	nc_wire_put_u32(out, order->rows);
+	nc_wire_put_u32(out, order->columns);
+	put_binds(out, order);
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv);
 	put_words(out, &order->env);
@@ -57,19 +117,30 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 {
 	uint64_t *fields[8];
+	uint8_t tier;
 
 	*ret_order = (struct nc_box_order){.id = nc_wire_get_u64(in)};
 	limit_fields(&ret_order->limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		*fields[i] = nc_wire_get_u64(in);
+	tier = nc_wire_get_u8(in);
+	ret_order->flags = nc_wire_get_u32(in);
+	ret_order->landlock_min = nc_wire_get_u32(in);
+	ret_order->rows = nc_wire_get_u32(in);
+	ret_order->columns = nc_wire_get_u32(in);
+	get_binds(in, ret_order);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
 	get_words(in, &ret_order->env);
-	if (ret_order->argv.count == 0)
+	if (ret_order->argv.count == 0 || tier >= NC_BOX_TIER_MAX ||
+		(ret_order->flags & ~(uint32_t)NC_ORDER_FLAGS) != 0 ||
+		ret_order->rows > UINT16_MAX || ret_order->columns > UINT16_MAX)
 		in->error = -EBADMSG;
+	else
+		ret_order->tier = tier;
 }
 
-static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[9])
+static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[11])
 {
 	fields[0] = &usage->wall_ns;
 	fields[1] = &usage->cpu_user_us;
@@ -80,26 +151,32 @@ static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[9])
 	fields[6] = &usage->pids_refused;
 	fields[7] = &usage->disk_bytes;
 	fields[8] = &usage->context_switches;
+	fields[9] = &usage->io_read_bytes;
+	fields[10] = &usage->io_written_bytes;
 }
 
-_Static_assert(sizeof(struct nc_box_usage) == 9 * sizeof(uint64_t), "a figure is not sent");
+_Static_assert(sizeof(struct nc_box_usage) == 11 * sizeof(uint64_t), "a figure is not sent");
 
 void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host)
 {
 	nc_wire_put_u8(out, host->ranges);
+	nc_wire_put_u8(out, host->user_ns);
 	nc_wire_put_u32(out, host->cgroups);
+	nc_wire_put_text(out, host->scratch);
 }
 
 void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host)
 {
 	ret_host->ranges = nc_wire_get_u8(in) != 0;
+	ret_host->user_ns = nc_wire_get_u8(in) != 0;
 	ret_host->cgroups = nc_wire_get_u32(in);
+	nc_wire_get_text(in, ret_host->scratch, NC_BOX_DIR_MAX);
 }
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 {
 	struct nc_box_usage usage = end->usage;
-	uint64_t *fields[9];
+	uint64_t *fields[11];
 
 	nc_wire_put_u64(out, end->id);
 	nc_wire_put_u8(out, (uint8_t)end->cause);
@@ -107,8 +184,12 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 	nc_wire_put_u32(out, end->signal);
 	nc_wire_put_u32(out, end->landlock);
 	nc_wire_put_u8(out, end->reported);
+	nc_wire_put_u8(out, (uint8_t)end->tier);
+	nc_wire_put_u8(out, end->pid_ns);
+	nc_wire_put_u8(out, end->alone);
+	nc_wire_put_u32(out, end->hit);
 	usage_fields(&usage, fields);
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 11; i++)
 		nc_wire_put_u64(out, *fields[i]);
 	nc_wire_put_u32(out, end->n_denied);
 	for (size_t i = 0; i < end->n_denied; i++) {
@@ -120,22 +201,28 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 {
 	struct nc_box_end end = {.id = nc_wire_get_u64(in)};
-	uint64_t *fields[9];
+	uint64_t *fields[11];
 	uint8_t cause = nc_wire_get_u8(in);
+	uint8_t tier;
 
 	end.code = nc_wire_get_u32(in);
 	end.signal = nc_wire_get_u32(in);
 	end.landlock = nc_wire_get_u32(in);
 	end.reported = nc_wire_get_u8(in) != 0;
+	tier = nc_wire_get_u8(in);
+	end.pid_ns = nc_wire_get_u8(in) != 0;
+	end.alone = nc_wire_get_u8(in) != 0;
+	end.hit = nc_wire_get_u32(in);
 	usage_fields(&end.usage, fields);
-	for (size_t i = 0; i < 9; i++)
+	for (size_t i = 0; i < 11; i++)
 		*fields[i] = nc_wire_get_u64(in);
 	end.n_denied = nc_wire_get_u32(in);
-	if (cause >= NC_CAUSE_MAX || end.n_denied > NC_DENIED_MAX) {
+	if (cause >= NC_CAUSE_MAX || tier >= NC_BOX_TIER_MAX || end.n_denied > NC_DENIED_MAX) {
 		in->error = -EBADMSG;
 		return;
 	}
 	end.cause = cause;
+	end.tier = tier;
 	for (size_t i = 0; i < end.n_denied; i++) {
 		end.denied[i].call = nc_wire_get_u32(in);
 		end.denied[i].count = nc_wire_get_u32(in);

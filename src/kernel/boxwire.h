@@ -10,24 +10,30 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 1U
+#define NC_BOXWIRE_VERSION 2U
 
 enum nc_box_message {
 	/* to the spawner */
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
-	NC_BOX_RUN,	  /* struct nc_box_order; fds: stdin, stdout, stderr of the payload */
+	NC_BOX_RUN,	  /* struct nc_box_order; fds: see nc_box_order_fds */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
+	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
+	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
 	/* from the spawner */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host */
-	NC_BOX_STARTED,	      /* u64 id, u64 nanoseconds that birth took */
+	NC_BOX_STARTED,	      /* u64 id, u64 nanoseconds since the order; with a terminal, its fd */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
 	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
+	NC_BOX_ADOPT,	      /* u64 id; fds: a kept box's output and error, after a restart */
 };
 
 /* Maxima of an order; the whole of it must fit into one message. */
 #define NC_BOX_ARGS_MAX 4096U
 #define NC_BOX_ARG_SIZE_MAX (48U * 1024)
 #define NC_BOX_DIR_MAX 255U
+#define NC_BOX_BINDS_MAX 16U
+/* Neutral boxes that may be asked for ahead of need. */
+#define NC_BOX_READY_MAX 256U
 
 /* Limits of a box; the spawner has maxima of its own for each. */
 struct nc_box_limits {
@@ -48,9 +54,38 @@ struct nc_box_words {
 	size_t count;
 };
 
+enum nc_box_tier {
+	NC_BOX_CONTAINER, /* namespaces and a root of its own */
+	NC_BOX_PROCESS,	  /* the host's tree, behind Landlock and the filter */
+	NC_BOX_TIER_MAX,
+};
+
+/* A directory or file of the host's: which of those that the spawner was started with. */
+struct nc_box_bind {
+	uint32_t index;
+	bool writable;
+	char target[NC_BOX_DIR_MAX + 1]; /* where it shows in the box, absolute */
+};
+
+enum nc_box_order_flag {
+	NC_ORDER_TTY = 1 << 0,	 /* a terminal instead of pipes */
+	NC_ORDER_IMAGE = 1 << 1, /* a directory instead of the host's own tree */
+	NC_ORDER_KEEP = 1 << 2,	 /* outlives the worker, for the next one to adopt */
+	/* what must be so, or the box fails before anything foreign runs */
+	NC_ORDER_MUST_REPORT = 1 << 3, /* refused calls are reported */
+	NC_ORDER_MUST_PID_NS = 1 << 4, /* it has a pid namespace */
+	NC_ORDER_FLAGS = (1 << 5) - 1,
+};
+
 struct nc_box_order {
 	uint64_t id;
 	struct nc_box_limits limits;
+	enum nc_box_tier tier;
+	uint32_t flags;		/* enum nc_box_order_flag */
+	uint32_t landlock_min;	/* the least ABI that must hold it */
+	uint32_t rows, columns; /* of the terminal */
+	uint32_t n_binds;
+	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
@@ -70,7 +105,10 @@ enum nc_box_cause {
 /* What this spawner's boxes are held by, whatever is ordered. */
 struct nc_box_host {
 	bool ranges;	  /* each box has user ids of its own */
+	bool user_ns;	  /* a user namespace can be had; without it there are only process boxes */
 	uint32_t cgroups; /* bits of enum nc_cgroup_can */
+	/* process boxes work below this/<id>, in the directories workspace and tmp */
+	char scratch[NC_BOX_DIR_MAX + 1];
 };
 
 /* System calls that were refused in a box: as many kinds as are kept, each with its count. */
@@ -81,17 +119,28 @@ struct nc_box_denied {
 	uint32_t count;
 };
 
+/* Limits that were met, as bits; the program may have survived it. */
+enum nc_box_hit {
+	NC_HIT_MEMORY = 1 << 0,
+	NC_HIT_PIDS = 1 << 1,
+	NC_HIT_DISK = 1 << 2,
+	NC_HIT_INODES = 1 << 3,
+	NC_HIT_FILES = 1 << 4,
+};
+
 /* What a box used. */
 struct nc_box_usage {
 	uint64_t wall_ns;
 	uint64_t cpu_user_us;
 	uint64_t cpu_system_us;
 	uint64_t memory_peak_bytes;
-	uint64_t pids_peak;
+	uint64_t pids_peak; /* 0: not known */
 	uint64_t oom_kills;
 	uint64_t pids_refused;
 	uint64_t disk_bytes;
 	uint64_t context_switches;
+	uint64_t io_read_bytes;
+	uint64_t io_written_bytes;
 };
 
 struct nc_box_end {
@@ -101,10 +150,29 @@ struct nc_box_end {
 	uint32_t signal;   /* that ended it, or 0 */
 	uint32_t landlock; /* the ABI that it was held by; 0: none */
 	bool reported;	   /* refused calls were reported */
+	enum nc_box_tier tier;
+	bool pid_ns;  /* it had a pid namespace: nothing of it can survive */
+	bool alone;   /* it could make no processes, because nothing could have ended them */
+	uint32_t hit; /* enum nc_box_hit */
 	struct nc_box_usage usage;
 	uint32_t n_denied;
 	struct nc_box_denied denied[NC_DENIED_MAX];
 };
+
+/*
+ * How many descriptors come with an order: stdin, stdout and stderr of the payload (not with a
+ * terminal), the image (if one is named), the worker's own ends of stdout and stderr (to be kept).
+ */
+size_t nc_box_order_fds(const struct nc_box_order *order);
+
+/*
+ * Whether a bind may show there: an absolute path without dots, neither the root nor in what holds
+ * the box (/proc, /dev, /sys).
+ */
+bool nc_box_target_ok(const char *target);
+
+/* Whether any box will do for it, also one that was prepared before the order was known. */
+bool nc_box_is_neutral(const struct nc_box_order *order);
 
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order);
 /* The words borrow from the message. Errors are in->error, as with every getter. */

@@ -17,14 +17,20 @@ int nc_caps_bound(void)
 				   SECBIT_NO_CAP_AMBIENT_RAISE |
 				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
 
+	/* dropping takes a capability itself, which whoever has closed them before has no more */
 	for (int i = 0; i < CAPABILITIES_MAX; i++) {
-		if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0)
-			continue;
-		if (errno != EINVAL)
+		int open = prctl(PR_CAPBSET_READ, i, 0, 0, 0);
+
+		if (open < 0 && errno == EINVAL)
+			break; /* the first that this kernel does not know */
+		if (open < 0)
 			return -errno;
-		break;
+		if (open > 0 && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
+			return -errno;
 	}
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != (int)bits &&
 		prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
 		return -errno;
 	return 0;

@@ -16,6 +16,7 @@ static const char *const v1_names[NC_CGROUP_CONTROLLER_MAX] = {
 	[NC_CGROUP_PIDS] = "pids",
 	[NC_CGROUP_IO] = "blkio",
 	[NC_CGROUP_FREEZER] = "freezer",
+	[NC_CGROUP_CPUACCT] = "cpuacct",
 };
 
 /*
@@ -54,7 +55,9 @@ static char *own_dir(const char *mount_point, const char *path)
 	struct stat status;
 	char *dir = NULL;
 
-	if (asprintf(&dir, "%s%s", mount_point, nc_streq(path, "/") ? "" : path) < 0)
+	if (nc_streq(path, "/"))
+		return strdup(mount_point);
+	if (asprintf(&dir, "%s%s", mount_point, path) < 0)
 		return NULL;
 	if (stat(dir, &status) == 0 && S_ISDIR(status.st_mode))
 		return dir;
@@ -66,8 +69,9 @@ static char *own_dir(const char *mount_point, const char *path)
 static int take_mount(struct nc_cgroup_host *host, const char *line, const char *groups)
 {
 	char point[512], type[32], options[512], copy[1024];
-	const char *tail = strstr(line, " - ");
+	const char *tail = strstr(line, " - cgroup");
 
+	/* most lines are not for us, and sscanf() is slow */
 	if (!tail || sscanf(line, "%*s %*s %*s %*s %511s", point) != 1 ||
 		sscanf(tail, " - %31s %*s %511s", type, options) != 2)
 		return 0;

@@ -10,6 +10,7 @@ enum nc_cgroup_controller {
 	NC_CGROUP_PIDS,
 	NC_CGROUP_IO,	   /* "blkio" in version 1 */
 	NC_CGROUP_FREEZER, /* version 1 only; version 2 freezes without a controller */
+	NC_CGROUP_CPUACCT, /* version 1 only; version 2 counts CPU time without a controller */
 	NC_CGROUP_CONTROLLER_MAX,
 };
 

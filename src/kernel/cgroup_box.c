@@ -20,6 +20,8 @@
  */
 #define RESIDUE_MAX (2U * 1024 * 1024)
 
+static const struct nc_cgroup_limits no_limits = {0};
+
 static struct nc_cgroup_place place_of(const struct nc_cgroup *group, size_t tree)
 {
 	return (struct nc_cgroup_place){group->parent->tree[tree].fd, group->name};
@@ -32,6 +34,18 @@ static void group_init(struct nc_cgroup *group)
 		group->join_fd[i] = -EBADF;
 	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
 		group->gauge_fd[i] = -EBADF;
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		for (size_t k = 0; k < NC_CGROUP_KNOBS_MAX; k++)
+			group->knob_fd[i][k] = -EBADF;
+}
+
+void nc_cgroup_limit_close(struct nc_cgroup *group)
+{
+	if (!group->parent)
+		return;
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		for (size_t k = 0; k < NC_CGROUP_KNOBS_MAX; k++)
+			group->knob_fd[i][k] = nc_fd_close(group->knob_fd[i][k]);
 }
 
 void nc_cgroup_join_close(struct nc_cgroup *group)
@@ -61,6 +75,7 @@ int nc_cgroup_remove(struct nc_cgroup *group)
 	if (error < 0)
 		return error;
 	nc_cgroup_join_close(group);
+	nc_cgroup_limit_close(group);
 	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
 		(void)nc_fd_close(group->gauge_fd[i]);
 	*group = (struct nc_cgroup){0};
@@ -77,20 +92,14 @@ static int open_joins(struct nc_cgroup *group, struct nacre_err *err)
 	for (size_t i = 0; i < group->parent->n_trees; i++) {
 		const struct nc_cgroup_tree *tree = &group->parent->tree[i];
 		struct nc_cgroup_place place = place_of(group, i);
-		const char *file = tree->v2 ? "cgroup.procs" : "tasks";
+		int *fd = tree->v2 ? &group->clone_fd : &group->join_fd[i];
 
-		if (tree->v2 && group->clone_fd < 0) {
-			group->clone_fd = openat(tree->fd, group->name,
-				O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-			if (group->clone_fd < 0)
-				return nc_err_errno(err, -errno, "Open group '%s'", group->name);
-		}
-		if (group->join_fd[i] >= 0)
+		if (*fd >= 0)
 			continue;
-		group->join_fd[i] = nc_cgroup_open_file(&place, file, O_WRONLY);
-		if (group->join_fd[i] < 0)
-			return nc_err_errno(
-				err, group->join_fd[i], "Open %s of group '%s'", file, group->name);
+		*fd = nc_cgroup_open_file(&place, tree->v2 ? "." : "tasks",
+			tree->v2 ? O_RDONLY | O_DIRECTORY : O_WRONLY);
+		if (*fd < 0)
+			return nc_err_errno(err, *fd, "Open group '%s' to join it", group->name);
 	}
 	return 0;
 }
@@ -129,6 +138,7 @@ static uint64_t limit_of(const struct nc_cgroup_limits *limits, size_t controlle
 		return limits->pids;
 	case NC_CGROUP_IO:
 	case NC_CGROUP_FREEZER:
+	case NC_CGROUP_CPUACCT:
 	case NC_CGROUP_CONTROLLER_MAX:
 		break;
 	}
@@ -154,30 +164,71 @@ static int check_limits(const struct nc_cgroup_parent *parent,
 	return 0;
 }
 
+static const struct nc_cgroup_face *faces_of(const struct nc_cgroup_tree *tree)
+{
+	return tree->v2 ? nc_cgroup_v2 : nc_cgroup_v1;
+}
+
 /* Sets the limits that differ from those that the group has. */
-static int set_limits(
-	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
+static int set_limits(struct nc_cgroup *group, const struct nc_cgroup_limits *limits, bool in_use,
+	struct nacre_err *err)
 {
 	const struct nc_cgroup_parent *parent = group->parent;
 
 	for (size_t i = 0; i < parent->n_trees; i++) {
-		const struct nc_cgroup_face *faces =
-			parent->tree[i].v2 ? nc_cgroup_v2 : nc_cgroup_v1;
-		struct nc_cgroup_place place = place_of(group, i);
+		const struct nc_cgroup_face *faces = faces_of(&parent->tree[i]);
 
 		for (size_t k = 0; k < NC_CGROUP_CONTROLLER_MAX; k++) {
 			uint64_t value = limit_of(limits, k), old = limit_of(&group->limits, k);
+			struct nc_cgroup_setting setting = {place_of(group, i), faces[k].knob,
+				group->knob_fd[k], value, old == 0, in_use, parent->can};
 			int r;
 
 			if (!(parent->tree[i].controllers & (1U << k)) || value == old)
 				continue;
-			r = faces[k].limit(&place, value, old == 0, parent->can, err);
+			r = faces[k].limit(&setting, err);
 			if (r < 0)
 				return r;
 		}
 	}
 	group->limits = *limits;
 	return 0;
+}
+
+/* Opens what limits are written to, for nc_cgroup_limit: most of its time would go into that. */
+static int open_knobs(struct nc_cgroup *group, struct nacre_err *err)
+{
+	const struct nc_cgroup_parent *parent = group->parent;
+
+	for (size_t i = 0; i < parent->n_trees * NC_CGROUP_CONTROLLER_MAX; i++) {
+		const struct nc_cgroup_tree *tree = &parent->tree[i / NC_CGROUP_CONTROLLER_MAX];
+		size_t controller = i % NC_CGROUP_CONTROLLER_MAX;
+		struct nc_cgroup_place place = {tree->fd, group->name};
+
+		if (!(tree->controllers & (1U << controller)))
+			continue;
+		for (size_t k = 0; k < NC_CGROUP_KNOBS_MAX; k++) {
+			const char *file = faces_of(tree)[controller].knob[k];
+			int fd = file ? nc_cgroup_open_file(&place, file, O_RDWR) : -ENOENT;
+
+			/* some kernels count no swap */
+			if (fd < 0 && fd != -ENOENT)
+				return nc_err_errno(
+					err, fd, "Open %s of group '%s'", file, group->name);
+			group->knob_fd[controller][k] = fd < 0 ? -EBADF : fd;
+		}
+	}
+	return 0;
+}
+
+/* The limits of a group that nobody is in; NULL: they come later. */
+static int begin_limits(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
+{
+	int r = set_limits(group, limits ? limits : &no_limits, false, err);
+
+	nc_cgroup_limit_close(group);
+	return r < 0 || limits ? r : open_knobs(group, err);
 }
 
 int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
@@ -190,7 +241,7 @@ int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 	if (!nc_cgroup_name_ok(name))
 		return nc_err_set(err, -EINVAL, "%s cannot name a control group",
 			nc_text_quote(quoted, name));
-	r = check_limits(parent, limits, err);
+	r = check_limits(parent, limits ? limits : &no_limits, err);
 	if (r < 0)
 		return r;
 	group_init(&group);
@@ -201,7 +252,7 @@ int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 			return nc_err_errno(err, -errno, "Make the control group '%s'", name);
 		group.made |= 1U << i;
 	}
-	r = set_limits(&group, limits, err);
+	r = begin_limits(&group, limits, err);
 	if (r == 0)
 		r = open_joins(&group, err);
 	if (r == 0)
@@ -213,29 +264,43 @@ int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 	return 0;
 }
 
+/* The slow way into the version 2 tree, for which no descriptor is kept. */
+static int join_v2(const struct nc_cgroup *group)
+{
+	cleanup_close int fd = openat(group->clone_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || write(fd, "0", 1) < 0 ? -errno : 0;
+}
+
 int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned)
 {
 	/* the version 2 tree is the first: what kills the group reaches us from there on */
 	for (size_t i = 0; i < group->parent->n_trees; i++) {
-		if (cloned && group->parent->tree[i].v2)
-			continue;
-		if (group->join_fd[i] < 0)
-			return -EBADF;
-		if (write(group->join_fd[i], "0", 1) < 0)
-			return -errno;
+		bool v2 = group->parent->tree[i].v2;
+		int r = 0;
+
+		if (v2 && !cloned)
+			r = join_v2(group);
+		else if (!v2 && write(group->join_fd[i], "0", 1) < 0)
+			r = -errno;
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
 
-static int read_gauges(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+/* Reads all counters, or CPU time alone. */
+static int read_gauges(
+	const struct nc_cgroup *group, bool only_time, struct nc_cgroup_usage *ret_usage)
 {
 	struct nc_cgroup_usage usage = {0};
 	char text[NC_CGROUP_FILE_MAX] __attribute__((uninitialized));
 
 	for (size_t i = 0; i < group->parent->n_gauges; i++) {
+		const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
 		int r;
 
-		if (group->gauge_fd[i] < 0)
+		if (group->gauge_fd[i] < 0 || (only_time && !gauge->time))
 			continue;
 		r = nc_cgroup_read(group->gauge_fd[i], text, sizeof(text));
 		/* a disk that counts nothing for groups, on some kernels */
@@ -243,7 +308,7 @@ static int read_gauges(const struct nc_cgroup *group, struct nc_cgroup_usage *re
 			continue;
 		if (r < 0)
 			return r;
-		group->parent->gauge[i].gauge->take(text, &usage);
+		gauge->take(text, &usage);
 	}
 	*ret_usage = usage;
 	return 0;
@@ -259,7 +324,7 @@ int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_u
 {
 	const struct nc_cgroup_usage *base = &group->base;
 	struct nc_cgroup_usage usage;
-	int r = read_gauges(group, &usage);
+	int r = read_gauges(group, false, &usage);
 
 	if (r < 0)
 		return r;
@@ -273,6 +338,49 @@ int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_u
 	if (group->reused)
 		usage.pids_peak = 0; /* the kernel cannot forget it */
 	*ret_usage = usage;
+	return 0;
+}
+
+int nc_cgroup_cpu_us(const struct nc_cgroup *group, uint64_t *ret_us)
+{
+	struct nc_cgroup_usage usage;
+	int r = group->parent->can & NC_CGROUP_CAN_CPU_TIME ? read_gauges(group, true, &usage)
+							    : -EOPNOTSUPP;
+
+	if (r < 0)
+		return r;
+	*ret_us = usage.cpu_user_us + usage.cpu_system_us;
+	subtract(ret_us, group->base.cpu_user_us + group->base.cpu_system_us);
+	return 0;
+}
+
+/* Sets the memory peak to what is charged now. -EOPNOTSUPP: the kernel cannot. */
+static int forget_peak(struct nc_cgroup *group)
+{
+	for (size_t i = 0; group->peak_resets && i < group->parent->n_gauges; i++) {
+		if (!group->parent->gauge[i].gauge->writable ||
+			pwrite(group->gauge_fd[i], "0", 1, 0) >= 0)
+			continue;
+		if (errno != EINVAL)
+			return -errno;
+		/* before Linux 6.12 version 2 lets root open it for writing, but not write */
+		group->peak_resets = false;
+	}
+	return group->peak_resets ? 0 : -EOPNOTSUPP;
+}
+
+int nc_cgroup_limit(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
+{
+	int r = check_limits(group->parent, limits, err);
+
+	if (r == 0)
+		r = set_limits(group, limits, true, err);
+	if (r < 0)
+		return r;
+	r = forget_peak(group);
+	if (r < 0 && r != -EOPNOTSUPP)
+		return nc_err_errno(err, r, "Reset the memory peak of group '%s'", group->name);
 	return 0;
 }
 
@@ -329,7 +437,6 @@ static int renew_killed(struct nc_cgroup *group)
 		return -EOPNOTSUPP;
 	place = place_of(group, 0);
 	group->clone_fd = nc_fd_close(group->clone_fd);
-	group->join_fd[0] = nc_fd_close(group->join_fd[0]);
 	for (size_t i = 0; i < parent->n_gauges; i++)
 		if (parent->gauge[i].tree == 0)
 			group->gauge_fd[i] = nc_fd_close(group->gauge_fd[i]);
@@ -355,26 +462,23 @@ static int reset_memory(struct nc_cgroup *group)
 	if (!(group->parent->can & NC_CGROUP_CAN_MEMORY))
 		return 0;
 	if (!group->peak_resets)
-		return -EOPNOTSUPP;
+		return -EOPNOTSUPP; /* without waiting for what follows */
 	/* mappings and page tables of the dead are freed some grace periods (RCU) later */
-	while ((r = read_gauges(group, &usage)) == 0 && usage.memory_now_bytes > RESIDUE_MAX) {
+	while ((r = read_gauges(group, false, &usage)) == 0 &&
+		usage.memory_now_bytes > RESIDUE_MAX) {
 		if (nc_clock_ns() >= deadline_ns)
 			return -EOPNOTSUPP;
 		if (moment_us == 0)
 			drain_memory(group, usage.memory_now_bytes);
 		nc_cgroup_pause(&moment_us);
 	}
-	for (size_t i = 0; r == 0 && i < group->parent->n_gauges; i++)
-		if (group->parent->gauge[i].gauge->writable &&
-			pwrite(group->gauge_fd[i], "0", 1, 0) < 0)
-			r = -errno;
-	return r;
+	return r < 0 ? r : forget_peak(group);
 }
 
 int nc_cgroup_reset(
 	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
 {
-	int r = check_limits(group->parent, limits, err);
+	int r = check_limits(group->parent, limits ? limits : &no_limits, err);
 
 	if (r < 0)
 		return r;
@@ -390,13 +494,13 @@ int nc_cgroup_reset(
 	if (r == 0 && group->parent->can & NC_CGROUP_CAN_FREEZE)
 		r = nc_cgroup_freeze(group, false);
 	if (r == 0)
-		r = read_gauges(group, &group->base);
+		r = read_gauges(group, false, &group->base);
 	/* a zombie counts until it is reaped, and would count against the next box */
 	if (r == 0 && group->base.pids_now > 0)
 		r = -EBUSY;
 	if (r < 0)
 		return nc_err_errno(err, r, "Reset the control group '%s'", group->name);
 	group->reused = true;
-	r = set_limits(group, limits, err);
+	r = begin_limits(group, limits, err);
 	return r < 0 ? r : open_joins(group, err);
 }

@@ -9,6 +9,7 @@
  *
  *	nc_cgroup_parent_open(&parent, id, &err);
  *	nc_cgroup_make(&parent, "bx_1", &limits, &group, &err);
+ *		or with NULL, and nc_cgroup_limit(&group, &limits, &err) when they are known
  *	clone3(CLONE_INTO_CGROUP if group.clone_fd >= 0, .cgroup = group.clone_fd)
  *		child: nc_cgroup_join_self(&group, group.clone_fd >= 0), then everything else
  *	nc_cgroup_join_close(&group);
@@ -26,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "kernel/cgroup.h"
@@ -36,6 +38,8 @@
 #define NC_CGROUP_TREES_MAX (NC_CGROUP_CONTROLLER_MAX + 1)
 /* Files that usage is read from. */
 #define NC_CGROUP_GAUGES_MAX 12
+/* Files that the limit of one controller is written to. */
+#define NC_CGROUP_KNOBS_MAX 4
 
 /* What the groups of a parent can do, as bits. */
 enum nc_cgroup_can {
@@ -57,6 +61,8 @@ struct nc_cgroup_tree {
 	unsigned int controllers; /* bits, 1 << enum nc_cgroup_controller */
 	int above_fd;		  /* the directory in which "nacre-<id>" is */
 	int fd;			  /* that one; the groups' directories are in it */
+	bool stepped_down;	  /* we have left above_fd's group, see nc_cgroup_parent_open */
+	unsigned int switched_on; /* controllers that it hands down since then */
 };
 
 struct nc_cgroup_gauge;
@@ -97,7 +103,7 @@ struct nc_cgroup_usage {
 	uint64_t io_written_bytes;
 };
 
-/* One box's group. Zero-initialised it is none, which _join_close and _remove accept. */
+/* One box's group. Zero-initialised it is none, which both _close and _remove accept. */
 struct nc_cgroup {
 	const struct nc_cgroup_parent *parent;
 	char name[NC_CGROUP_NAME_MAX + 1];
@@ -107,7 +113,9 @@ struct nc_cgroup {
 	 * only cheap way into that tree: a write to cgroup.procs waits 7 ms for the kernel (RCU).
 	 */
 	int clone_fd;
-	int join_fd[NC_CGROUP_TREES_MAX];
+	int join_fd[NC_CGROUP_TREES_MAX]; /* version 1 */
+	/* Open in a group that was made without limits, until nc_cgroup_limit_close. */
+	int knob_fd[NC_CGROUP_CONTROLLER_MAX][NC_CGROUP_KNOBS_MAX];
 	int gauge_fd[NC_CGROUP_GAUGES_MAX];
 	bool peak_resets; /* the kernel can forget the memory peak */
 	bool killed;	  /* by cgroup.kill: whoever is cloned into it dies, see cgroup_box.c */
@@ -117,10 +125,17 @@ struct nc_cgroup {
 };
 
 /*
- * Finds the hierarchies of this process and makes "nacre-<id>" in them. On version 2 controllers
- * are handed down to it; if the group that we are in cannot do that (it holds processes), the top
- * of the mounted tree is taken instead. Controllers that were switched on above stay on: somebody
- * may have begun to rely on them. What cannot be had is missing in parent->can and is no error.
+ * Finds the hierarchies of this process and makes "nacre-<id>" in them. What cannot be had is
+ * missing in parent->can and is no error: an ordinary user gets what was delegated to him, which is
+ * the groups that he is in and may write to. He may enter a user namespace afterwards.
+ *
+ * A version 2 group that holds processes cannot hand controllers down. If ours does, the top of the
+ * mounted tree is taken instead, by those who may. Otherwise, if this process is the only one in
+ * it, we step down into "nacre-<id>/self" until nc_cgroup_parent_close, together with the children
+ * that are forked after this; if others are there too, version 2 has no controllers for us.
+ * Controllers that were switched on above stay on, as somebody may have begun to rely on them,
+ * unless we have stepped down: nobody else could come back to our group then.
+ *
  * -EINVAL: a bad id; -EEXIST: somebody has this id, or left it (nc_cgroup_sweep from another id).
  */
 int nc_cgroup_parent_open(struct nc_cgroup_parent *parent, const char *id, struct nacre_err *err);
@@ -129,21 +144,25 @@ int nc_cgroup_parent_open(struct nc_cgroup_parent *parent, const char *id, struc
 int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host,
 	const char *id, struct nacre_err *err);
 
-/* Removes the parent's directories, which stay if there are groups in them, and closes it. */
+/*
+ * Removes the parent's directories, which stay if there are groups in them, and closes it. After a
+ * step down: if children of ours still live in "self", that stays too.
+ */
 void nc_cgroup_parent_close(struct nc_cgroup_parent *parent);
 
 /*
  * Finds "nacre-<id>" of other ids beside ours, asks is_dead for each, and of those that are dead
- * kills what is inside and removes it all. is_dead must be sure: `nacre doctor` makes such groups
- * too, for a moment (ids "pr_..."). Goes on after failures and returns the first; otherwise the
- * number of directories removed (one per hierarchy). A process that does not die holds it up for
- * half a second.
+ * kills what is inside and removes it all. Those that another user has made are not even asked for.
+ * is_dead must be sure: `nacre doctor` makes such groups too, for a moment (ids "pr_..."). Goes on
+ * after failures and returns the first; otherwise the number of directories removed (one per
+ * hierarchy). A process that does not die holds it up for half a second.
  */
 int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
 	bool (*is_dead)(const char *id, void *context), void *context);
 
 /*
- * Makes a group with all of its limits set and read back, before anything is in it. A limit that
+ * Makes a group with all of its limits set and read back, before anything is in it; limits NULL:
+ * without any, and with descriptors open for nc_cgroup_limit. A limit that
  * cannot be had is an error that names it (-EOPNOTSUPP: no controller; -ERANGE, -EINVAL: the
  * kernel refuses or changes the value); nothing is left behind. Borrows parent until _remove.
  *
@@ -153,6 +172,25 @@ int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
  */
 int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err);
+
+/*
+ * Sets all limits of a group that was made without them, or changes them, and reads them back.
+ * Errors as above, and -EBUSY: the processes in it have more memory than the limit, after the
+ * kernel has reclaimed what it could (version 2 would kill them if it were set). A limit on pids
+ * below what is there only stops new ones. After a failure the group is good only for _remove.
+ *
+ * The memory peak begins anew with what is charged now; where the kernel cannot do that (version 2
+ * before Linux 6.12) it includes what building the box took, some MiB. The other counters go on:
+ * CPU time and pids_peak (Linux 6.11) include the building, as in a group made with its limits.
+ */
+int nc_cgroup_limit(
+	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err);
+
+/*
+ * Closes the descriptors for limiting. By itself because that takes a quarter of the time of
+ * nc_cgroup_limit: a box can be let go before. Not a must, but see nc_cgroup_join_close.
+ */
+void nc_cgroup_limit_close(struct nc_cgroup *group);
 
 /*
  * Puts the calling process, which has one thread and still its privileges, into the group. cloned:
@@ -170,6 +208,24 @@ void nc_cgroup_join_close(struct nc_cgroup *group);
 
 /* Reads the counters, through descriptors that are kept open: some microseconds. 0 or -errno. */
 int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage);
+
+/*
+ * CPU time alone, user's and system's, for those who ask often: some microseconds. -EOPNOTSUPP: it
+ * is not counted here.
+ */
+int nc_cgroup_cpu_us(const struct nc_cgroup *group, uint64_t *ret_us);
+
+/*
+ * Lists up to max processes of the group, in no order; one in a pid namespace that we cannot see
+ * into is 0. Returns how many, or -errno; on failure ret_pids may have been written to.
+ */
+int nc_cgroup_pids(const struct nc_cgroup *group, pid_t *ret_pids, size_t max);
+
+/*
+ * Lifts the CPU limit of a group that is to die: what was killed runs a little to get out of the
+ * kernel, which a limit holds up until the next period, a tenth of a second.
+ */
+void nc_cgroup_unthrottle(const struct nc_cgroup *group);
 
 /*
  * Sends SIGKILL to everything in the group, in a way that nothing can escape by forking. With
@@ -192,7 +248,8 @@ int nc_cgroup_wait_empty(const struct nc_cgroup *group, uint64_t deadline_ns);
 int nc_cgroup_freeze(const struct nc_cgroup *group, bool frozen);
 
 /*
- * Makes an emptied group as good as new for the next box, with these limits. -EBUSY: processes or
+ * Makes an emptied group as good as new for the next box, with these limits (NULL: as with
+ * nc_cgroup_make). -EBUSY: processes or
  * unreaped zombies are in it; -EOPNOTSUPP: it cannot be as new (the kernel does not forget the
  * memory peak: version 2 before Linux 6.12; a version 2 group with controllers was killed; more
  * than 2 MiB stay charged, which is more than the kernel's batches, so it may be memory of the last

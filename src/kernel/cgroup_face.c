@@ -93,24 +93,41 @@ int nc_cgroup_write_file(const struct nc_cgroup_place *place, const char *file, 
 	return r < 0 ? r : nc_fd_write_control(place->fd, path, text);
 }
 
-int nc_cgroup_put(const struct nc_cgroup_place *place, const char *file, const char *text,
+int nc_cgroup_put(const struct nc_cgroup_setting *setting, size_t knob, const char *text,
 	const char *wanted, struct nacre_err *err)
 {
-	cleanup_close int fd = nc_cgroup_open_file(place, file, O_RDWR);
+	const char *file = setting->file[knob], *name = setting->place.name;
+	cleanup_close int own_fd = -EBADF;
+	int r = 0, fd = setting->fd[knob];
 	char now[128];
-	int r = fd < 0 ? fd : 0;
 
-	if (r == 0 && write(fd, text, strlen(text)) < 0)
+	if (fd < 0) {
+		fd = own_fd = nc_cgroup_open_file(&setting->place, file, O_RDWR);
+		r = fd < 0 ? fd : 0;
+	}
+	if (r == 0 && pwrite(fd, text, strlen(text), 0) < 0)
 		r = -errno;
 	if (r == 0)
 		r = nc_cgroup_read(fd, now, sizeof(now));
 	if (r < 0)
-		return nc_err_errno(err, r, "Set %s of group '%s' to %s", file, place->name, text);
+		return nc_err_errno(err, r, "Set %s of group '%s' to %s", file, name, text);
 	now[strcspn(now, "\n")] = '\0';
 	if (!nc_streq(now, wanted))
 		return nc_err_set(err, -ERANGE, "Set %s of group '%s' to %s: the kernel made it %s",
-			file, place->name, text, now);
+			file, name, text, now);
 	return 0;
+}
+
+int nc_cgroup_memory_busy(
+	const struct nc_cgroup_setting *setting, const char *file, struct nacre_err *err)
+{
+	char used[32] = "?";
+
+	(void)nc_cgroup_read_file(&setting->place, file, used, sizeof(used)); /* for the message */
+	used[strcspn(used, "\n")] = '\0';
+	return nc_err_set(err, -EBUSY,
+		"Set %s of group '%s' to %" PRIu64 ": %s bytes are in use already",
+		setting->file[0], setting->place.name, setting->value, used);
 }
 
 uint64_t nc_cgroup_number(const char *text)
@@ -159,16 +176,13 @@ void nc_cgroup_quota(uint64_t cpu_milli, uint64_t *ret_quota_us, uint64_t *ret_p
 		*ret_quota_us = UINT64_MAX; /* which it refuses */
 }
 
-int nc_cgroup_limit_pids(const struct nc_cgroup_place *place, uint64_t value, bool fresh,
-	unsigned int can, struct nacre_err *err)
+int nc_cgroup_limit_pids(const struct nc_cgroup_setting *setting, struct nacre_err *err)
 {
 	char text[24] = "max";
 
-	(void)can;
-	(void)fresh;
-	if (value)
-		(void)snprintf(text, sizeof(text), "%" PRIu64, value);
-	return nc_cgroup_put(place, "pids.max", text, text, err);
+	if (setting->value)
+		(void)snprintf(text, sizeof(text), "%" PRIu64, setting->value);
+	return nc_cgroup_put(setting, 0, text, text, err);
 }
 
 void nc_cgroup_take_peak(const char *text, struct nc_cgroup_usage *usage)

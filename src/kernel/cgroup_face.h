@@ -22,7 +22,19 @@ struct nc_cgroup_place {
 struct nc_cgroup_gauge {
 	const char *file;
 	bool writable; /* a write makes the kernel forget: opened for both where it can be */
+	bool time;     /* of CPU time */
 	void (*take)(const char *text, struct nc_cgroup_usage *usage);
+};
+
+/* One limit of one group, to be set. */
+struct nc_cgroup_setting {
+	struct nc_cgroup_place place;
+	const char *const *file; /* the face's knobs */
+	const int *fd;		 /* open descriptors of them, or -EBADF */
+	uint64_t value;		 /* 0: no limit */
+	bool fresh;		 /* no limit was set before */
+	bool in_use;		 /* processes are in the group */
+	unsigned int can;	 /* of the parent */
 };
 
 /* One version's way with one controller. */
@@ -30,16 +42,15 @@ struct nc_cgroup_face {
 	const char *name; /* for messages */
 	const char *file; /* exists in every group if the controller works */
 	unsigned int can; /* the bit that it gives */
-	/* Sets the limit and reads it back; value 0: none. fresh: no limit was set before. */
-	int (*limit)(const struct nc_cgroup_place *place, uint64_t value, bool fresh,
-		unsigned int can, struct nacre_err *err);
-	struct nc_cgroup_gauge gauge[4]; /* up to the first without a file */
+	/* Sets the limit and reads it back. */
+	int (*limit)(const struct nc_cgroup_setting *setting, struct nacre_err *err);
+	const char *knob[NC_CGROUP_KNOBS_MAX]; /* what limit writes to; those not there are NULL */
+	struct nc_cgroup_gauge gauge[4];       /* up to the first without a file */
 };
 
 extern const struct nc_cgroup_face nc_cgroup_v1[NC_CGROUP_CONTROLLER_MAX];
 extern const struct nc_cgroup_face nc_cgroup_v2[NC_CGROUP_CONTROLLER_MAX];
-/* CPU time: version 2 has it without a controller, version 1 where cpuacct is mounted with cpu. */
-extern const struct nc_cgroup_gauge nc_cgroup_v1_time[2];
+/* CPU time, which version 2 has without a controller. */
 extern const struct nc_cgroup_gauge nc_cgroup_v2_time;
 
 /* Letters, digits, '_' and '-' only. */
@@ -61,8 +72,8 @@ bool nc_cgroup_has_file(const struct nc_cgroup_place *place, const char *file);
 /* One write() of text. 0 or -errno. */
 int nc_cgroup_write_file(const struct nc_cgroup_place *place, const char *file, const char *text);
 
-/* Writes a limit and reads it back, which must give wanted; otherwise fills err. */
-int nc_cgroup_put(const struct nc_cgroup_place *place, const char *file, const char *text,
+/* Writes to a knob and reads it back, which must give wanted; otherwise fills err. */
+int nc_cgroup_put(const struct nc_cgroup_setting *setting, size_t knob, const char *text,
 	const char *wanted, struct nacre_err *err);
 
 /* The number behind "key " at the beginning of a line, to *value; untouched without that line. */
@@ -78,15 +89,21 @@ uint64_t nc_cgroup_pages_max(void);
 /* Quota and period in microseconds for so many thousandths of a CPU. */
 void nc_cgroup_quota(uint64_t cpu_milli, uint64_t *ret_quota_us, uint64_t *ret_period_us);
 
+/* Fills err: the memory limit is below what file says is charged. -EBUSY. */
+int nc_cgroup_memory_busy(
+	const struct nc_cgroup_setting *setting, const char *file, struct nacre_err *err);
+
 /* What both versions have alike. */
-int nc_cgroup_limit_pids(const struct nc_cgroup_place *place, uint64_t value, bool fresh,
-	unsigned int can, struct nacre_err *err);
+int nc_cgroup_limit_pids(const struct nc_cgroup_setting *setting, struct nacre_err *err);
 void nc_cgroup_take_peak(const char *text, struct nc_cgroup_usage *usage);
 void nc_cgroup_take_now(const char *text, struct nc_cgroup_usage *usage);
 void nc_cgroup_take_oom(const char *text, struct nc_cgroup_usage *usage);
 void nc_cgroup_take_pids_now(const char *text, struct nc_cgroup_usage *usage);
 void nc_cgroup_take_pids_peak(const char *text, struct nc_cgroup_usage *usage);
 void nc_cgroup_take_pids_refused(const char *text, struct nc_cgroup_usage *usage);
+
+/* As nc_cgroup_pids, of this one directory. */
+int nc_cgroup_place_pids(const struct nc_cgroup_place *place, pid_t *ret_pids, size_t max);
 
 /* Whether a process is alive in this one directory. 1, 0 or -errno. */
 int nc_cgroup_place_busy(const struct nc_cgroup_place *place, bool v2);

@@ -136,6 +136,20 @@ static int kill_listed(const struct nc_cgroup_place *place)
 	return more < 0 ? more : r;
 }
 
+int nc_cgroup_place_pids(const struct nc_cgroup_place *place, pid_t *ret_pids, size_t max)
+{
+	struct list list;
+	size_t n = 0;
+	int r = list_open(&list, place);
+
+	if (r < 0)
+		return r;
+	while (n < max && (r = list_next(&list, &ret_pids[n])) > 0)
+		n++;
+	(void)nc_fd_close(list.fd);
+	return r < 0 ? r : (int)n;
+}
+
 int nc_cgroup_place_busy(const struct nc_cgroup_place *place, bool v2)
 {
 	struct list list;
@@ -247,6 +261,21 @@ static int main_tree(const struct nc_cgroup *group, struct nc_cgroup_place *plac
 	return 0;
 }
 
+void nc_cgroup_unthrottle(const struct nc_cgroup *group)
+{
+	const struct nc_cgroup_parent *parent = group->parent;
+
+	for (size_t i = 0; parent && i < parent->n_trees; i++) {
+		const struct nc_cgroup_tree *tree = &parent->tree[i];
+		struct nc_cgroup_place place = {tree->fd, group->name};
+
+		/* if it cannot be had, death takes longer */
+		if (tree->controllers & (1U << NC_CGROUP_CPU) && group->made & (1U << i))
+			(void)nc_cgroup_write_file(&place,
+				tree->v2 ? "cpu.max" : "cpu.cfs_quota_us", tree->v2 ? "max" : "-1");
+	}
+}
+
 int nc_cgroup_kill(struct nc_cgroup *group)
 {
 	struct nc_cgroup_place place;
@@ -266,6 +295,15 @@ int nc_cgroup_freeze(const struct nc_cgroup *group, bool frozen)
 	int r = main_tree(group, &place, &v2);
 
 	return r < 0 ? r : place_freeze(&place, v2, frozen);
+}
+
+int nc_cgroup_pids(const struct nc_cgroup *group, pid_t *ret_pids, size_t max)
+{
+	struct nc_cgroup_place place;
+	bool v2;
+	int r = main_tree(group, &place, &v2);
+
+	return r < 0 ? r : nc_cgroup_place_pids(&place, ret_pids, max);
 }
 
 int nc_cgroup_is_empty(const struct nc_cgroup *group)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -11,10 +12,15 @@
 #include "kernel/cgroup_face.h"
 
 #define PREFIX "nacre-"
+/* Where we are ourselves after step_down. */
+#define SELF "self"
+/* A spawner and its worker, and room: who has more processes in his group is not alone. */
+#define FAMILY_MAX 8
 
 /* Controllers that version 2 hands down by name. */
 static const enum nc_cgroup_controller wanted[] = {
 	NC_CGROUP_MEMORY, NC_CGROUP_CPU, NC_CGROUP_PIDS, NC_CGROUP_IO};
+#define N_WANTED (sizeof(wanted) / sizeof(wanted[0]))
 
 static struct nc_cgroup_place parent_place(
 	const struct nc_cgroup_tree *tree, const struct nc_cgroup_parent *parent, char *name)
@@ -23,11 +29,156 @@ static struct nc_cgroup_place parent_place(
 	return (struct nc_cgroup_place){tree->above_fd, name};
 }
 
+/* Controllers, as bits, that a file of a version 2 group names. 0 if it cannot be read. */
+static unsigned int read_controllers(const struct nc_cgroup_place *place, const char *file)
+{
+	unsigned int controllers = 0;
+	char text[512];
+
+	if (nc_cgroup_read_file(place, file, text, sizeof(text)) < 0)
+		return 0;
+	text[strcspn(text, "\n")] = '\0';
+	for (size_t i = 0; i < N_WANTED; i++)
+		if (nc_text_has_word(text, ' ', nc_cgroup_v2[wanted[i]].name))
+			controllers |= 1U << wanted[i];
+	return controllers;
+}
+
+/* Switches controllers on ('+') or off ('-') for the groups below place. 0 or -errno, for all. */
+static int switch_controllers(
+	const struct nc_cgroup_place *place, char sign, unsigned int controllers)
+{
+	char text[128] = "";
+	size_t size = 0;
+
+	for (size_t i = 0; i < N_WANTED; i++)
+		if (controllers & (1U << wanted[i]))
+			size += (size_t)snprintf(text + size, sizeof(text) - size, "%c%s ", sign,
+				nc_cgroup_v2[wanted[i]].name);
+	return size ? nc_cgroup_write_file(place, "cgroup.subtree_control", text) : 0;
+}
+
+/* Has those of the controllers switched on that place has to give. Returns what was off before. */
+static unsigned int hand_down(const struct nc_cgroup_place *place, unsigned int controllers)
+{
+	unsigned int on = read_controllers(place, "cgroup.subtree_control");
+	unsigned int missing =
+		controllers & ~on
+			? controllers & ~on & read_controllers(place, "cgroup.controllers")
+			: 0;
+	int r = switch_controllers(place, '+', missing);
+
+	/* one may spoil all: cpu, by a process with real-time priority */
+	for (size_t i = 0; r < 0 && r != -EBUSY && i < N_WANTED; i++)
+		(void)switch_controllers(place, '+', missing & (1U << wanted[i]));
+	return missing;
+}
+
+/* The controllers that version 2 is to give: those that version 1 does not have. */
+static unsigned int wanted_of(const struct nc_cgroup_host *host)
+{
+	unsigned int controllers = 0;
+
+	for (size_t i = 0; i < N_WANTED; i++)
+		if (!host->v1_dir[wanted[i]])
+			controllers |= 1U << wanted[i];
+	return controllers;
+}
+
+/* Brings controllers down to the groups of tree and sees which have come. */
+static void bring_down(struct nc_cgroup_tree *tree, unsigned int controllers)
+{
+	struct nc_cgroup_place above = {tree->above_fd, "."}, place = {tree->fd, "."};
+	unsigned int missing = hand_down(&above, controllers);
+
+	if (tree->stepped_down)
+		tree->switched_on = missing;
+	(void)hand_down(&place, controllers);
+	tree->controllers = controllers & read_controllers(&place, "cgroup.subtree_control");
+	for (size_t i = 0; i < N_WANTED; i++)
+		if (tree->controllers & (1U << wanted[i]) &&
+			!nc_cgroup_has_file(&place, nc_cgroup_v2[wanted[i]].file))
+			tree->controllers &= ~(1U << wanted[i]);
+}
+
+/* Whether all of them are ourselves or our children. */
+static bool are_ours(const pid_t *pids, int n)
+{
+	siginfo_t info;
+
+	for (int i = 0; i < n; i++)
+		if (pids[i] != getpid() && waitid(P_PID, (id_t)pids[i], &info,
+						   WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+			return false;
+	return n > 0 && n < FAMILY_MAX;
+}
+
+/* Moves them all into place. */
+static int move_all(const struct nc_cgroup_place *place, const pid_t *pids, int n)
+{
+	char text[16];
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < n; i++) {
+		(void)snprintf(text, sizeof(text), "%d", (int)pids[i]);
+		r = nc_cgroup_write_file(place, "cgroup.procs", text);
+	}
+	return r;
+}
+
+/* Undoes step_down, as far as nobody would lose a limit by it. */
+static void step_up(struct nc_cgroup_tree *tree)
+{
+	struct nc_cgroup_place above = {tree->above_fd, "."}, place = {tree->fd, "."};
+	struct nc_cgroup_place self = {tree->fd, SELF};
+	pid_t pids[FAMILY_MAX];
+	struct stat status;
+	int n = nc_cgroup_place_pids(&self, pids, FAMILY_MAX);
+
+	/* groups of boxes beside "self": both stay, for the sweep of another */
+	if (fstat(tree->fd, &status) < 0 || status.st_nlink > 3)
+		return;
+	/* each needs the one before it; what fails stays for the sweep too */
+	if (switch_controllers(&place, '-', tree->controllers) == 0 &&
+		switch_controllers(&above, '-', tree->switched_on) == 0 &&
+		move_all(&above, pids, n) == 0)
+		(void)unlinkat(tree->fd, SELF, AT_REMOVEDIR);
+	tree->stepped_down = false;
+}
+
+/*
+ * Makes room for controllers in the group that we are in, if nobody but us and our children is in
+ * it. The place to go is within "nacre-<id>": whoever sweeps that, sweeps this.
+ */
+static void step_down(struct nc_cgroup_tree *tree, unsigned int controllers)
+{
+	struct nc_cgroup_place above = {tree->above_fd, "."}, self = {tree->fd, SELF};
+	pid_t pids[FAMILY_MAX];
+	int n;
+
+	if (!(read_controllers(&above, "cgroup.controllers") & controllers & ~tree->controllers))
+		return;
+	n = nc_cgroup_place_pids(&above, pids, FAMILY_MAX);
+	if (n < 0 || !are_ours(pids, n) || mkdirat(self.fd, self.name, 0755) < 0)
+		return;
+	if (move_all(&self, pids, n) < 0) {
+		(void)move_all(&above, pids, n); /* who was not moved is there already */
+		(void)unlinkat(self.fd, self.name, AT_REMOVEDIR); /* empty and ours */
+		return;
+	}
+	tree->stepped_down = true;
+	bring_down(tree, controllers);
+	if (!tree->controllers)
+		step_up(tree); /* somebody came in meanwhile */
+}
+
 static void tree_close(struct nc_cgroup_tree *tree, const struct nc_cgroup_parent *parent)
 {
 	char name[sizeof(PREFIX) + NC_CGROUP_NAME_MAX];
 	struct nc_cgroup_place place = parent_place(tree, parent, name);
 
+	if (tree->stepped_down)
+		step_up(tree);
 	if (tree->fd >= 0)
 		(void)unlinkat(place.fd, place.name, AT_REMOVEDIR); /* it stays if it has groups */
 	tree->fd = nc_fd_close(tree->fd);
@@ -35,19 +186,21 @@ static void tree_close(struct nc_cgroup_tree *tree, const struct nc_cgroup_paren
 }
 
 /* Makes our directory in dir. tree needs no closing after a failure. */
-static int tree_open(
-	struct nc_cgroup_tree *tree, const struct nc_cgroup_parent *parent, const char *dir)
+static int tree_open(struct nc_cgroup_tree *tree, const struct nc_cgroup_parent *parent,
+	const char *dir, bool v2)
 {
 	char name[sizeof(PREFIX) + NC_CGROUP_NAME_MAX];
 	struct nc_cgroup_place place;
 	int r = 0;
 
-	tree->fd = -EBADF;
+	*tree = (struct nc_cgroup_tree){.v2 = v2, .fd = -EBADF};
 	tree->above_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (tree->above_fd < 0)
 		return -errno;
 	place = parent_place(tree, parent, name);
-	if (mkdirat(place.fd, place.name, 0755) < 0) {
+	/* version 2 asks for the right to write this, of whoever goes into a group below */
+	if ((v2 && faccessat(place.fd, "cgroup.procs", W_OK, AT_EACCESS) < 0) ||
+		mkdirat(place.fd, place.name, 0755) < 0) {
 		r = -errno;
 	} else {
 		tree->fd = openat(
@@ -62,106 +215,78 @@ static int tree_open(
 	return r;
 }
 
-static bool same_dir(int fd, const char *dir)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && stat(dir, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
 /* Whether this failure means that the host has no groups for us; any other one is a failure. */
 static bool not_for_us(int error)
 {
 	return error == -EACCES || error == -EPERM || error == -EROFS || error == -ENOENT;
 }
 
-/* A controller of version 1, perhaps in a hierarchy that another one has opened already. */
-static int add_v1(
-	struct nc_cgroup_parent *parent, const char *dir, enum nc_cgroup_controller controller)
+/* Whether this controller of version 1 is to be used. */
+static bool wants_v1(
+	const struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host, size_t controller)
+{
+	bool v2 = parent->n_trees && parent->tree[0].v2;
+
+	/* the version 2 tree does the same, and every hierarchy costs each box a join */
+	if (v2 && (controller == NC_CGROUP_FREEZER || controller == NC_CGROUP_CPUACCT))
+		return false;
+	return host->v1_dir[controller] != NULL;
+}
+
+/* A hierarchy of version 1 with the controllers in it, of which this is the first. */
+static int add_v1(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host, size_t first)
 {
 	struct nc_cgroup_tree *tree = &parent->tree[parent->n_trees];
-	struct nc_cgroup_place place = {0, "."};
-	size_t i = 0;
-	int r;
+	struct nc_cgroup_place place;
+	int r = tree_open(tree, parent, host->v1_dir[first], false);
 
-	while (i < parent->n_trees &&
-		(parent->tree[i].v2 || !same_dir(parent->tree[i].above_fd, dir)))
-		i++;
-	if (i == parent->n_trees) {
-		*tree = (struct nc_cgroup_tree){.v2 = false};
-		r = tree_open(tree, parent, dir);
-		if (r < 0)
-			return not_for_us(r) ? 0 : r;
+	if (r < 0)
+		return not_for_us(r) ? 0 : r;
+	place = (struct nc_cgroup_place){tree->fd, "."};
+	for (size_t i = first; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		if (wants_v1(parent, host, i) && nc_streq(host->v1_dir[i], host->v1_dir[first]) &&
+			nc_cgroup_has_file(&place, nc_cgroup_v1[i].file))
+			tree->controllers |= 1U << i;
+	if (tree->controllers)
 		parent->n_trees++;
-	}
-	place.fd = parent->tree[i].fd;
-	if (!nc_cgroup_has_file(&place, nc_cgroup_v1[controller].file))
-		return 0;
-	parent->tree[i].controllers |= 1U << controller;
+	else
+		tree_close(tree, parent);
 	return 0;
 }
 
-/* Switches a controller on for the groups below place, if it is not yet. */
-static void hand_down(const struct nc_cgroup_place *place, const char *controller)
+static int add_all_v1(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host)
 {
-	char enabled[512], word[32];
+	int r = 0;
 
-	if (nc_cgroup_read_file(place, "cgroup.subtree_control", enabled, sizeof(enabled)) == 0) {
-		enabled[strcspn(enabled, "\n")] = '\0';
-		if (nc_text_has_word(enabled, ' ', controller))
-			return;
+	for (size_t i = 0; r == 0 && i < NC_CGROUP_CONTROLLER_MAX; i++) {
+		bool first = wants_v1(parent, host, i);
+
+		/* those of one hierarchy were found on one line: the paths are the same text */
+		for (size_t k = 0; first && k < i; k++)
+			first = !host->v1_dir[k] || !nc_streq(host->v1_dir[k], host->v1_dir[i]);
+		if (first)
+			r = add_v1(parent, host, i);
 	}
-	(void)snprintf(word, sizeof(word), "+%s", controller);
-	/* whether it came is seen below, where its files are or are not */
-	(void)nc_cgroup_write_file(place, "cgroup.subtree_control", word);
+	return r;
 }
 
 static int open_v2(struct nc_cgroup_tree *tree, const struct nc_cgroup_parent *parent,
 	const struct nc_cgroup_host *host, const char *dir)
 {
-	struct nc_cgroup_place above, place;
-	char enabled[512];
-	int r;
+	int r = tree_open(tree, parent, dir, true);
 
-	*tree = (struct nc_cgroup_tree){.v2 = true};
-	r = tree_open(tree, parent, dir);
-	if (r < 0)
-		return r;
-	above = (struct nc_cgroup_place){tree->above_fd, "."};
-	place = (struct nc_cgroup_place){tree->fd, "."};
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		if (host->v1_dir[wanted[i]])
-			continue;
-		hand_down(&above, nc_cgroup_v2[wanted[i]].name);
-		hand_down(&place, nc_cgroup_v2[wanted[i]].name);
-	}
-	r = nc_cgroup_read_file(&place, "cgroup.subtree_control", enabled, sizeof(enabled));
-	if (r < 0) {
-		tree_close(tree, parent);
-		return r;
-	}
-	enabled[strcspn(enabled, "\n")] = '\0';
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		const struct nc_cgroup_face *face = &nc_cgroup_v2[wanted[i]];
-
-		if (nc_text_has_word(enabled, ' ', face->name) &&
-			nc_cgroup_has_file(&place, face->file))
-			tree->controllers |= 1U << wanted[i];
-	}
-	return 0;
+	if (r == 0 && wanted_of(host))
+		bring_down(tree, wanted_of(host));
+	return r;
 }
 
 /* Whether a controller that limits is missing, which version 2 should have given. */
 static bool lacks_limits(const struct nc_cgroup_tree *tree, const struct nc_cgroup_host *host)
 {
-	static const enum nc_cgroup_controller limiting[] = {
-		NC_CGROUP_MEMORY, NC_CGROUP_CPU, NC_CGROUP_PIDS};
+	const unsigned int limiting =
+		1U << NC_CGROUP_MEMORY | 1U << NC_CGROUP_CPU | 1U << NC_CGROUP_PIDS;
 
-	for (size_t i = 0; i < sizeof(limiting) / sizeof(limiting[0]); i++)
-		if (!host->v1_dir[limiting[i]] && !(tree->controllers & (1U << limiting[i])))
-			return true;
-	return false;
+	return limiting & wanted_of(host) & ~tree->controllers;
 }
 
 /*
@@ -193,6 +318,8 @@ static int add_v2(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *
 	} else if (s == 0) {
 		own = top;
 	}
+	if (lacks_limits(&own, host))
+		step_down(&own, wanted_of(host));
 	parent->tree[parent->n_trees++] = own;
 	return 0;
 }
@@ -222,21 +349,19 @@ static void look_at_tree(struct nc_cgroup_parent *parent, size_t index)
 		for (size_t k = 0; k < most && faces[i].gauge[k].file; k++)
 			add_gauge(parent, &faces[i].gauge[k], index);
 	}
-	if (tree->v2) {
-		add_gauge(parent, &nc_cgroup_v2_time, index);
-		parent->can |= NC_CGROUP_CAN_CPU_TIME | NC_CGROUP_CAN_CLONE;
-		if (nc_cgroup_has_file(&place, "cgroup.kill"))
-			parent->can |= NC_CGROUP_CAN_KILL;
-		if (nc_cgroup_has_file(&place, "cgroup.freeze"))
-			parent->can |= NC_CGROUP_CAN_FREEZE;
-	} else if (!parent->tree[0].v2 && nc_cgroup_has_file(&place, nc_cgroup_v1_time[0].file)) {
-		parent->can |= NC_CGROUP_CAN_CPU_TIME;
-		add_gauge(parent, &nc_cgroup_v1_time[0], index);
-		add_gauge(parent, &nc_cgroup_v1_time[1], index);
-	}
-	if (nc_cgroup_has_file(&place, "memory.swap.max") ||
-		nc_cgroup_has_file(&place, "memory.memsw.limit_in_bytes"))
+	if (tree->controllers & (1U << NC_CGROUP_MEMORY) &&
+		nc_cgroup_has_file(
+			&place, tree->v2 ? "memory.swap.max" : "memory.memsw.limit_in_bytes"))
 		parent->can |= NC_CGROUP_CAN_SWAP;
+	if (!tree->v2)
+		return;
+	add_gauge(parent, &nc_cgroup_v2_time, index);
+	parent->can |= NC_CGROUP_CAN_CPU_TIME | NC_CGROUP_CAN_CLONE;
+	/* Linux 5.14, and 5.2 */
+	if (nc_cgroup_has_file(&place, "cgroup.kill"))
+		parent->can |= NC_CGROUP_CAN_KILL | NC_CGROUP_CAN_FREEZE;
+	else if (nc_cgroup_has_file(&place, "cgroup.freeze"))
+		parent->can |= NC_CGROUP_CAN_FREEZE;
 }
 
 int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host,
@@ -252,13 +377,8 @@ int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cg
 	(void)snprintf(parent->id, sizeof(parent->id), "%s", id);
 	if (host->v2_dir)
 		r = add_v2(parent, host);
-	for (size_t i = 0; r == 0 && i < NC_CGROUP_CONTROLLER_MAX; i++) {
-		/* the version 2 tree freezes too, and every hierarchy costs each box a join */
-		if (i == NC_CGROUP_FREEZER && parent->n_trees && parent->tree[0].v2)
-			continue;
-		if (host->v1_dir[i])
-			r = add_v1(parent, host->v1_dir[i], (enum nc_cgroup_controller)i);
-	}
+	if (r == 0)
+		r = add_all_v1(parent, host);
 	if (r < 0) {
 		nc_cgroup_parent_close(parent);
 		return nc_err_errno(err, r, "Make the control group " PREFIX "%s", id);
@@ -293,6 +413,7 @@ void nc_cgroup_parent_close(struct nc_cgroup_parent *parent)
 struct sweep {
 	const struct nc_cgroup_parent *parent;
 	bool v2;
+	uid_t uid; /* who has made our directory */
 	bool (*is_dead)(const char *id, void *context);
 	void *context;
 	int removed;
@@ -314,10 +435,12 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 	struct sweep *sweep = context;
 	const char *id = nc_text_after(name, PREFIX);
 	struct nc_cgroup_place place = {dir_fd, name};
+	struct stat status;
 	int r;
 
 	if (!id || !nc_cgroup_name_ok(id) || nc_streq(id, sweep->parent->id) ||
-		!sweep->is_dead(id, sweep->context))
+		fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+		status.st_uid != sweep->uid || !sweep->is_dead(id, sweep->context))
 		return 0;
 	r = nc_cgroup_place_kill(&place, sweep->v2);
 	if (r == 0)
@@ -335,15 +458,21 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
 	bool (*is_dead)(const char *id, void *context), void *context)
 {
-	struct sweep sweep = {parent, false, is_dead, context, 0, 0};
+	struct sweep sweep = {.parent = parent, .is_dead = is_dead, .context = context};
 
 	/* version 2 first, where everything is killed at once */
 	for (size_t i = 0; i < parent->n_trees; i++) {
 		struct nc_cgroup_place above = {parent->tree[i].above_fd, "."};
-		int r;
+		struct stat own = {0}, status;
+		int r = 0;
 
+		if (fstat(above.fd, &status) < 0 || fstat(parent->tree[i].fd, &own) < 0)
+			r = -errno;
 		sweep.v2 = parent->tree[i].v2;
-		r = nc_cgroup_place_each(&above, sweep_one, &sweep);
+		sweep.uid = own.st_uid;
+		/* with one directory in it, ours, it need not be read */
+		if (r == 0 && status.st_nlink > 3)
+			r = nc_cgroup_place_each(&above, sweep_one, &sweep);
 		if (r < 0 && sweep.error == 0)
 			sweep.error = r;
 	}

@@ -1,4 +1,5 @@
 /* Version 1: the files of each controller. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,46 +10,45 @@
  * Memory and swap together may never be less than memory alone: a group that has limits already is
  * opened upwards first. "-1" reads back as the greatest number of pages that can be counted.
  */
-static int limit_memory(const struct nc_cgroup_place *place, uint64_t value, bool fresh,
-	unsigned int can, struct nacre_err *err)
+static int limit_memory(const struct nc_cgroup_setting *setting, struct nacre_err *err)
 {
-	static const char both[] = "memory.memsw.limit_in_bytes";
+	enum { ALONE, BOTH }; /* the order of its knobs */
 	char text[24] = "-1", wanted[24], most[24];
-	bool swap = can & NC_CGROUP_CAN_SWAP;
+	bool swap = setting->can & NC_CGROUP_CAN_SWAP;
 	int r = 0;
 
 	(void)snprintf(most, sizeof(most), "%" PRIu64, nc_cgroup_pages_max());
 	(void)snprintf(wanted, sizeof(wanted), "%s", most);
-	if (value) {
-		(void)snprintf(text, sizeof(text), "%" PRIu64, value);
-		(void)snprintf(wanted, sizeof(wanted), "%" PRIu64, nc_cgroup_pages(value));
+	if (setting->value) {
+		(void)snprintf(text, sizeof(text), "%" PRIu64, setting->value);
+		(void)snprintf(wanted, sizeof(wanted), "%" PRIu64, nc_cgroup_pages(setting->value));
 	}
-	if (swap && !fresh)
-		r = nc_cgroup_put(place, both, "-1", most, err);
+	if (swap && !setting->fresh)
+		r = nc_cgroup_put(setting, BOTH, "-1", most, err);
 	if (r == 0)
-		r = nc_cgroup_put(place, "memory.limit_in_bytes", text, wanted, err);
-	if (r == 0 && swap && value)
-		r = nc_cgroup_put(place, both, text, wanted, err);
-	return r;
+		r = nc_cgroup_put(setting, ALONE, text, wanted, err);
+	if (r == 0 && swap && setting->value)
+		r = nc_cgroup_put(setting, BOTH, text, wanted, err);
+	/* the kernel has reclaimed what it could */
+	return r == -EBUSY ? nc_cgroup_memory_busy(setting, "memory.usage_in_bytes", err) : r;
 }
 
-static int limit_cpu(const struct nc_cgroup_place *place, uint64_t value, bool fresh,
-	unsigned int can, struct nacre_err *err)
+static int limit_cpu(const struct nc_cgroup_setting *setting, struct nacre_err *err)
 {
+	enum { QUOTA, PERIOD };
 	uint64_t quota_us, period_us;
 	char quota[24], period[24];
 	int r = 0;
 
-	(void)can;
-	if (!fresh)
-		r = nc_cgroup_put(place, "cpu.cfs_quota_us", "-1", "-1", err);
-	if (r < 0 || !value)
+	if (!setting->fresh)
+		r = nc_cgroup_put(setting, QUOTA, "-1", "-1", err);
+	if (r < 0 || !setting->value)
 		return r;
-	nc_cgroup_quota(value, &quota_us, &period_us);
+	nc_cgroup_quota(setting->value, &quota_us, &period_us);
 	(void)snprintf(quota, sizeof(quota), "%" PRIu64, quota_us);
 	(void)snprintf(period, sizeof(period), "%" PRIu64, period_us);
-	r = nc_cgroup_put(place, "cpu.cfs_period_us", period, period, err);
-	return r < 0 ? r : nc_cgroup_put(place, "cpu.cfs_quota_us", quota, quota, err);
+	r = nc_cgroup_put(setting, PERIOD, period, period, err);
+	return r < 0 ? r : nc_cgroup_put(setting, QUOTA, quota, quota, err);
 }
 
 static void take_throttled(const char *text, struct nc_cgroup_usage *usage)
@@ -87,30 +87,32 @@ static void take_io(const char *text, struct nc_cgroup_usage *usage)
 
 const struct nc_cgroup_face nc_cgroup_v1[NC_CGROUP_CONTROLLER_MAX] = {
 	[NC_CGROUP_MEMORY] = {"memory", "memory.limit_in_bytes", NC_CGROUP_CAN_MEMORY, limit_memory,
-		{
-			{"memory.max_usage_in_bytes", true, nc_cgroup_take_peak},
-			{"memory.usage_in_bytes", false, nc_cgroup_take_now},
-			{"memory.oom_control", false, nc_cgroup_take_oom},
-		}},
+		.knob = {"memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
+		.gauge =
+			{
+				{"memory.max_usage_in_bytes", .writable = true,
+					.take = nc_cgroup_take_peak},
+				{"memory.usage_in_bytes", .take = nc_cgroup_take_now},
+				{"memory.oom_control", .take = nc_cgroup_take_oom},
+			}},
 	[NC_CGROUP_CPU] = {"cpu", "cpu.cfs_quota_us", NC_CGROUP_CAN_CPU, limit_cpu,
-		{
-			{"cpu.stat", false, take_throttled},
-		}},
+		.knob = {"cpu.cfs_quota_us", "cpu.cfs_period_us"},
+		.gauge = {{"cpu.stat", .take = take_throttled}}},
 	[NC_CGROUP_PIDS] = {"pids", "pids.max", NC_CGROUP_CAN_PIDS, nc_cgroup_limit_pids,
-		{
-			{"pids.current", false, nc_cgroup_take_pids_now},
-			{"pids.peak", false, nc_cgroup_take_pids_peak},
-			{"pids.events", false, nc_cgroup_take_pids_refused},
-		}},
+		.knob = {"pids.max"},
+		.gauge =
+			{
+				{"pids.current", .take = nc_cgroup_take_pids_now},
+				{"pids.peak", .take = nc_cgroup_take_pids_peak},
+				{"pids.events", .take = nc_cgroup_take_pids_refused},
+			}},
 	[NC_CGROUP_IO] = {"blkio", "blkio.throttle.io_service_bytes_recursive", NC_CGROUP_CAN_IO,
-		NULL,
-		{
-			{"blkio.throttle.io_service_bytes_recursive", false, take_io},
-		}},
-	[NC_CGROUP_FREEZER] = {"freezer", "freezer.state", NC_CGROUP_CAN_FREEZE, NULL, {{0}}},
-};
-
-const struct nc_cgroup_gauge nc_cgroup_v1_time[2] = {
-	{"cpuacct.usage_user", false, take_user},
-	{"cpuacct.usage_sys", false, take_system},
+		.gauge = {{"blkio.throttle.io_service_bytes_recursive", .take = take_io}}},
+	[NC_CGROUP_FREEZER] = {"freezer", "freezer.state", NC_CGROUP_CAN_FREEZE},
+	[NC_CGROUP_CPUACCT] = {"cpuacct", "cpuacct.usage_user", NC_CGROUP_CAN_CPU_TIME,
+		.gauge =
+			{
+				{"cpuacct.usage_user", .time = true, .take = take_user},
+				{"cpuacct.usage_sys", .time = true, .take = take_system},
+			}},
 };

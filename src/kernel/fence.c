@@ -1,10 +1,11 @@
-/* Landlock around the payload of a box. */
+/* Landlock around the payloads of boxes and around our own programs. */
 #include "kernel/fence.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,9 +19,22 @@
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL (1ULL << 1)
 
+#define NET_ALL (NET_BIND_TCP | NET_CONNECT_TCP)
+
 #define FS_READ                                                                                    \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define FS_DEVICE (LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
+/* The rights that a rule for anything but a directory may carry; others are EINVAL. */
+#define FS_OF_FILES                                                                                \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |                               \
+		LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
+/* What an image store holds: files, directories, links; nothing that is run, opened as a device
+ * or connected to. */
+#define FS_NOT_IN_STORES                                                                           \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |                               \
+		LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SOCK |                     \
+		LANDLOCK_ACCESS_FS_MAKE_FIFO | FS_IOCTL_DEV)
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The attributes as of ABI 6; older kernels take the beginning of it. */
 struct ruleset {
@@ -29,7 +43,56 @@ struct ruleset {
 	uint64_t scoped;
 };
 
-static uint64_t known_rights(long abi)
+static const struct nc_fence_path container_paths[] = {
+	{"/", NC_FENCE_READ},
+	{"/workspace", NC_FENCE_WRITE},
+	{"/tmp", NC_FENCE_WRITE},
+	{"/dev/shm", NC_FENCE_WRITE},
+	{"/dev/null", NC_FENCE_DEVICE},
+	{"/dev/zero", NC_FENCE_DEVICE},
+	{"/dev/full", NC_FENCE_DEVICE},
+	{"/dev/random", NC_FENCE_DEVICE},
+	{"/dev/urandom", NC_FENCE_DEVICE},
+	{"/dev/tty", NC_FENCE_DEVICE},
+	/* a program may rename its threads and adjust itself through its own entries */
+	{"/proc", NC_FENCE_PROC},
+};
+
+const struct nc_fence nc_fence_container = {
+	.paths = container_paths, .n_paths = COUNT(container_paths)};
+
+/* What a container box shows of the host (inside/root.c), and nothing that a user wrote. */
+static const struct nc_fence_path process_paths[] = {
+	{"/usr", NC_FENCE_READ},
+	{"/bin", NC_FENCE_READ},
+	{"/sbin", NC_FENCE_READ},
+	{"/lib", NC_FENCE_READ},
+	{"/lib32", NC_FENCE_READ},
+	{"/lib64", NC_FENCE_READ},
+	{"/libx32", NC_FENCE_READ},
+	{"/etc/alternatives", NC_FENCE_READ},
+	{"/etc/ld.so.cache", NC_FENCE_READ},
+	{"/etc/ssl/certs", NC_FENCE_READ},
+	/* a container box has none, which Node takes; one that cannot be read it does not */
+	{"/etc/ssl/openssl.cnf", NC_FENCE_READ},
+	{"/etc/localtime", NC_FENCE_READ},
+	{"/etc/python3.11", NC_FENCE_READ},
+	{"/etc/mime.types", NC_FENCE_READ},
+	{"/etc/protocols", NC_FENCE_READ},
+	{"/etc/services", NC_FENCE_READ},
+	{"/dev/null", NC_FENCE_DEVICE},
+	{"/dev/zero", NC_FENCE_DEVICE},
+	{"/dev/full", NC_FENCE_DEVICE},
+	{"/dev/random", NC_FENCE_DEVICE},
+	{"/dev/urandom", NC_FENCE_DEVICE},
+	{"/dev/tty", NC_FENCE_DEVICE},
+};
+
+const struct nc_fence nc_fence_process = {
+	.paths = process_paths, .n_paths = COUNT(process_paths), .takes_tcp = true};
+
+/* All that the kernel can take away, and so grant. */
+static uint64_t known_rights(int abi)
 {
 	uint64_t rights = (LANDLOCK_ACCESS_FS_MAKE_SYM << 1) - 1; /* ABI 1: the first thirteen */
 
@@ -42,16 +105,46 @@ static uint64_t known_rights(long abi)
 	return rights;
 }
 
+static uint64_t rights_of(enum nc_fence_right right, int abi)
+{
+	static const uint64_t rights[] = {
+		[NC_FENCE_READ] = FS_READ,
+		[NC_FENCE_WRITE] = ~FS_IOCTL_DEV,
+		[NC_FENCE_DEVICE] = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+				    FS_TRUNCATE | FS_IOCTL_DEV,
+		[NC_FENCE_PROC] = FS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE,
+	};
+	_Static_assert(COUNT(rights) == NC_FENCE_RIGHT_MAX, "rights for each word");
+
+	assert((unsigned int)right < NC_FENCE_RIGHT_MAX);
+	return rights[right] & known_rights(abi);
+}
+
 static int allow(int ruleset_fd, const char *path, uint64_t rights)
 {
 	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
 	struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
+	struct stat status;
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
-		       ? -errno
-		       : 0;
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISDIR(status.st_mode))
+		rule.allowed_access &= FS_OF_FILES;
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int allow_all(int ruleset_fd, const struct nc_fence_path *paths, size_t n, int abi)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = allow(ruleset_fd, paths[i].path, rights_of(paths[i].right, abi));
+		if (r == -ENOENT)
+			r = 0;
+	}
+	return r;
 }
 
 /* A ruleset that handles all that this kernel knows of. Returns its ABI, or as nc_fence_payload. */
@@ -67,7 +160,7 @@ static int make_ruleset(uint64_t net, int *ret_fd)
 
 	if (abi <= 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	attributes.fs = known_rights(abi);
+	attributes.fs = known_rights((int)abi);
 	attributes.net = abi >= 4 ? net : 0;
 	fd = syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 	if (fd < 0)
@@ -76,45 +169,50 @@ static int make_ruleset(uint64_t net, int *ret_fd)
 	return (int)abi;
 }
 
-int nc_fence_all(void)
+static int restrict_self(int ruleset_fd)
 {
-	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(NET_BIND_TCP | NET_CONNECT_TCP, &ruleset_fd);
-
-#if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
-	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
-	 * only */
-	if (abi > 0 && allow(ruleset_fd, "/", known_rights(abi)) < 0)
-		return -errno;
-#endif
-	if (abi > 0 && syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0)
-		return -errno;
-	return abi;
+	return syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0 ? -errno : 0;
 }
 
-int nc_fence_payload(void)
+int nc_fence_payload(
+	const struct nc_fence *fence, const struct nc_fence_path *extra, size_t n_extra)
 {
-	static const char *const writable[] = {"/workspace", "/tmp", "/dev/shm"};
-	static const char *const devices[] = {
-		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(0, &ruleset_fd);
-	uint64_t known = abi > 0 ? known_rights(abi) : 0;
+	int abi = make_ruleset(fence->takes_tcp ? NET_ALL : 0, &ruleset_fd);
 	int r;
 
 	if (abi <= 0)
 		return abi;
-	r = allow(ruleset_fd, "/", FS_READ & known);
-	for (size_t i = 0; r == 0 && i < sizeof(writable) / sizeof(writable[0]); i++)
-		r = allow(ruleset_fd, writable[i], known & ~FS_IOCTL_DEV);
-	for (size_t i = 0; r == 0 && i < sizeof(devices) / sizeof(devices[0]); i++)
-		r = allow(
-			ruleset_fd, devices[i], (FS_DEVICE | LANDLOCK_ACCESS_FS_READ_FILE) & known);
-	/* a program may rename its threads and adjust itself through its own /proc entries */
+	r = allow_all(ruleset_fd, fence->paths, fence->n_paths, abi);
 	if (r == 0)
-		r = allow(ruleset_fd, "/proc",
-			(LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE | FS_READ) & known);
-	if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset_fd, 0) < 0)
-		r = -errno;
+		r = allow_all(ruleset_fd, extra, n_extra, abi);
+	if (r == 0)
+		r = restrict_self(ruleset_fd);
+	return r < 0 ? r : abi;
+}
+
+int nc_fence_all(void)
+{
+	return nc_fence_worker(NULL);
+}
+
+int nc_fence_worker(const char *writable_dir)
+{
+	cleanup_close int ruleset_fd = -EBADF;
+	int abi = make_ruleset(NET_ALL, &ruleset_fd);
+	int r = 0;
+
+	if (abi <= 0)
+		return abi;
+	if (writable_dir)
+		r = allow(ruleset_fd, writable_dir, known_rights(abi) & ~FS_NOT_IN_STORES);
+#if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
+	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
+	 * only */
+	if (r == 0)
+		r = allow(ruleset_fd, "/", known_rights(abi));
+#endif
+	if (r == 0)
+		r = restrict_self(ruleset_fd);
 	return r < 0 ? r : abi;
 }

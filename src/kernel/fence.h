@@ -1,13 +1,54 @@
-/* Landlock around the payload of a box: the second wall behind the mounts. */
+/*
+ * Landlock: the second wall around the payload of a container box, the only one around the files of
+ * the host where a box has no mounts of its own, and around our own programs.
+ */
 #ifndef NC_FENCE_H
 #define NC_FENCE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What may be done with a file, or with everything below a directory. */
+enum nc_fence_right {
+	NC_FENCE_READ,	 /* read and run */
+	NC_FENCE_WRITE,	 /* that, and make, change, rename and remove; no ioctl on devices */
+	NC_FENCE_DEVICE, /* read, write and ioctl */
+	NC_FENCE_PROC,	 /* read and run, and write what is there: for /proc */
+	NC_FENCE_RIGHT_MAX,
+};
+
+struct nc_fence_path {
+	const char *path; /* followed if it is a link; passed over if it does not exist */
+	enum nc_fence_right right;
+};
+
+struct nc_fence {
+	const struct nc_fence_path *paths;
+	size_t n_paths;
+	bool takes_tcp; /* no bind() and no connect(), from ABI 4 on */
+};
+
+/* In a container box: reads everything in it, writes where the box is writable. */
+extern const struct nc_fence nc_fence_container;
+
 /*
- * Restricts this process, for good, to reading and running everything in the box and writing where
- * the box is writable; keeps signals and abstract sockets inside where the kernel can. Uses what
- * the kernel's ABI has. Returns that ABI (0: no Landlock here), or -errno. Async-signal-safe.
+ * In a process box, which sees the host's tree: reads programs, libraries and what they need of
+ * /etc; writes nowhere. Its scratch directory is an extra path.
+ *
+ * What Landlock does not cover is the filter's part (NC_FILTER_PROCESS): modes, owners, times and
+ * extended attributes of any file, inotify, unix sockets with a path, truncate() before ABI 3,
+ * signals before ABI 6. Nobody's part is stat(): names that are guessed are seen to exist.
  */
-int nc_fence_payload(void);
+extern const struct nc_fence nc_fence_process;
+
+/*
+ * Restricts this process, for good, to the paths of the fence and the extra ones; keeps signals and
+ * abstract sockets inside where the kernel can (ABI 6). no_new_privs is already set. Returns the
+ * kernel's ABI (0: no Landlock here, nothing is restricted), or -errno. Copies everything.
+ * Async-signal-safe; may be called between fork and exec.
+ */
+int nc_fence_payload(
+	const struct nc_fence *fence, const struct nc_fence_path *extra, size_t n_extra);
 
 /*
  * Takes every file, TCP port, abstract socket and signal to others away from this process, for
@@ -15,5 +56,11 @@ int nc_fence_payload(void);
  * Returns as nc_fence_payload does.
  */
 int nc_fence_all(void);
+
+/*
+ * The same, but for the files, directories and links below one directory, which must exist: there
+ * it reads, makes, changes and removes, and runs nothing. NULL: no such directory.
+ */
+int nc_fence_worker(const char *writable_dir);
 
 #endif

@@ -11,25 +11,46 @@ struct sock_filter;
 
 enum nc_filter {
 	NC_FILTER_CONTAINER, /* the payload of a container box: it has namespaces of its own */
+	NC_FILTER_SHARED,    /* the same, where it can make files that stay on the host */
 	NC_FILTER_PROCESS,   /* the payload of a process box: it may have none */
+	NC_FILTER_ALONE,     /* the same, and no new processes: nothing can survive its end */
 	NC_FILTER_INIT,	     /* nacre-init: waits, reaps, reports */
+	NC_FILTER_WORKER,    /* our side without privilege, once it holds what it needs */
+	NC_FILTER_SPAWNER,   /* the spawner and all that it starts: see filter_table.h */
 	NC_FILTER_MAX,
 };
 
 /* What becomes of a call that is known and refused. */
 enum nc_filter_variant {
 	NC_FILTER_PLAIN,     /* EPERM */
-	NC_FILTER_REPORTING, /* a notification, so that the supervisor records it and answers EPERM
-			      */
+	NC_FILTER_REPORTING, /* a notification: the supervisor records it and answers EPERM */
 	NC_FILTER_VARIANT_MAX,
 };
 
 /*
  * Loads the filter into this process, which has one thread, for good; no_new_privs is already set.
  * With ret_listener_fd the reporting variant is loaded and its listener (CLOEXEC) returned, which
- * the caller owns. 0 or -errno. Allocates nothing and may be called between fork and exec.
+ * the caller owns. 0 or -errno; -EINVAL: the profile has no such variant (worker and spawner).
+ * Allocates nothing and may be called between fork and exec.
+ *
+ * In builds for tests that need more calls than ours, the filters for the worker (AddressSanitizer,
+ * coverage) and the spawner (AddressSanitizer) are not loaded, and 0 is returned.
  */
 int nc_filter_load(enum nc_filter which, int *ret_listener_fd);
+
+/*
+ * Lets this process send signals to itself and its process group only, for good: for a process box
+ * where Landlock cannot do that (before ABI 6). To be called by the leader of a session, as which
+ * it has been started, on top of which NC_FILTER_PROCESS or NC_FILTER_ALONE is loaded. What is
+ * refused is answered with EPERM and not reported.
+ *
+ * Children inherit the numbers of this process: they signal the group, and neither themselves by
+ * number (so raise() and abort() fail in them) nor their own children. setsid() goes as well: while
+ * all are in the session, the kernel gives its number to nobody else.
+ *
+ * 0 or -errno. As nc_filter_load otherwise.
+ */
+int nc_filter_load_own_signals(void);
 
 /*
  * The name of a system call number on this architecture, for denial records; NULL if the libseccomp
@@ -37,7 +58,10 @@ int nc_filter_load(enum nc_filter which, int *ret_listener_fd);
  */
 const char *nc_filter_call_name(int number);
 
-/* The program that would be loaded, and its length in instructions. Static memory. */
+/*
+ * The program that would be loaded, and its length in instructions; NULL and 0 where the profile
+ * has no such variant. Static memory.
+ */
 const struct sock_filter *nc_filter_program(
 	enum nc_filter which, enum nc_filter_variant variant, size_t *ret_length);
 

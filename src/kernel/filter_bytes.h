@@ -8,7 +8,7 @@
 #include "kernel/filter.h"
 
 struct nc_filter_bytes {
-	const struct sock_filter *code;
+	const struct sock_filter *code; /* NULL: the profile has no such variant */
 	unsigned short length;
 };
 

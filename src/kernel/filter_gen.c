@@ -10,8 +10,10 @@
  *	3. the allowances: libseccomp, default "refuse"
  *
  * 2 and 3 are apart because one filter of libseccomp cannot say "all values of an argument but
- * these". What comes out is run in an interpreter against the tables before it is printed: a wrong
- * program, by our fault or libseccomp's, fails the build.
+ * these". Where everything is allowed by default (the spawner's profile), only the few calls that
+ * are judged by their arguments come to the third part. What comes out is run in an interpreter
+ *against the tables before it is printed: a wrong program, by our fault or libseccomp's, fails the
+ *build.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -37,6 +39,7 @@
 
 #define RET_REFUSE (SECCOMP_RET_ERRNO | EPERM)
 #define RET_ABSENT (SECCOMP_RET_ERRNO | ENOSYS)
+#define RET_UNSUPPORTED (SECCOMP_RET_ERRNO | EOPNOTSUPP)
 
 struct program {
 	struct sock_filter code[BPF_MAXINSNS];
@@ -54,6 +57,8 @@ struct policy {
 	uint32_t arch; /* SCMP_ARCH_*, which is AUDIT_ARCH_* */
 	bool has_x32;
 	const struct nc_filter_group *groups[NUMBERS]; /* NULL: in no group */
+	unsigned int granted_in[NUMBERS];	       /* beside what the group allows */
+	unsigned int unsupported_in[NUMBERS];
 	struct rule rules[COUNT(nc_filter_rules)];
 	size_t n_rules;
 };
@@ -79,7 +84,47 @@ static int resolve(const struct policy *policy, const char *name)
 	return number < NUMBERS ? number : complain("number too high", name);
 }
 
-static int read_group(struct policy *policy, const struct nc_filter_group *group)
+static int set_group(
+	struct policy *policy, int number, const char *name, const struct nc_filter_group *group)
+{
+	if (policy->groups[number])
+		return complain("in two groups", name);
+	/* boxes have the spawner's filter too: what it takes away is not theirs to allow */
+	if (group->allowed_in && (group->absent_in & NC_IN_SPAWNER))
+		return complain("allowed, and taken away by the spawner's filter", name);
+	policy->groups[number] = group;
+	return 0;
+}
+
+static int set_grant(
+	struct policy *policy, int number, const char *name, const struct nc_filter_group *grant)
+{
+	const struct nc_filter_group *group = policy->groups[number];
+
+	if (!group || group->absent_in & (grant->allowed_in | NC_IN_SPAWNER))
+		return complain("a grant of a call in no group, or one that is absent", name);
+	if ((group->allowed_in | policy->granted_in[number]) & grant->allowed_in)
+		return complain("granted twice", name);
+	policy->granted_in[number] |= grant->allowed_in;
+	return 0;
+}
+
+static int set_unsupported(
+	struct policy *policy, int number, const char *name, const struct nc_filter_group *what)
+{
+	const struct nc_filter_group *group = policy->groups[number];
+
+	if (!group || ((group->allowed_in | group->absent_in | policy->granted_in[number] |
+			       NC_IN_SPAWNER) &
+			      what->allowed_in))
+		return complain("unsupported, and something else as well", name);
+	policy->unsupported_in[number] |= what->allowed_in;
+	return 0;
+}
+
+/* Calls set for each name of the list. */
+static int read_group(struct policy *policy, const struct nc_filter_group *group,
+	int (*set)(struct policy *, int, const char *, const struct nc_filter_group *))
 {
 	const char *at = group->calls;
 	char name[NAME_MAX_SIZE];
@@ -93,12 +138,8 @@ static int read_group(struct policy *policy, const struct nc_filter_group *group
 		memcpy(name, at, length);
 		name[length] = '\0';
 		number = resolve(policy, name);
-		if (number < 0)
-			return number;
-		if (number < NUMBERS && policy->groups[number])
-			return complain("in two groups", name);
-		if (number < NUMBERS)
-			policy->groups[number] = group;
+		if (number < 0 || (number < NUMBERS && set(policy, number, name, group) < 0))
+			return -EINVAL;
 		at += length;
 		at += *at == ' ';
 	}
@@ -121,7 +162,11 @@ static int read_rule(struct policy *policy, const struct nc_filter_rule *rule)
 		return complain("a rule that looks at nothing", rule->call);
 	/* what is allowed anyway, or not there at all, was meant to be something else */
 	if (rule->verdict == NC_FILTER_ALLOW &&
-		(rule->profiles & (group->allowed_in | group->absent_in)))
+		(rule->profiles &
+			(group->allowed_in | policy->granted_in[number] | group->absent_in)))
+		return complain("a rule without effect", rule->call);
+	if (rule->profiles & policy->unsupported_in[number] ||
+		(rule->verdict == NC_FILTER_REFUSE && (rule->profiles & group->absent_in)))
 		return complain("a rule without effect", rule->call);
 	policy->rules[policy->n_rules++] = (struct rule){.what = rule, .number = number};
 	return 0;
@@ -136,22 +181,64 @@ static int read_tables(struct policy *policy, const char *architecture)
 		return complain("no such architecture", architecture);
 	policy->has_x32 = policy->arch == SCMP_ARCH_X86_64;
 	for (size_t i = 0; i < COUNT(nc_filter_groups) && r == 0; i++)
-		r = read_group(policy, &nc_filter_groups[i]);
+		r = read_group(policy, &nc_filter_groups[i], set_group);
+	for (size_t i = 0; i < COUNT(nc_filter_grants) && r == 0; i++)
+		r = read_group(policy, &nc_filter_grants[i], set_grant);
+	for (size_t i = 0; i < COUNT(nc_filter_unsupported) && r == 0; i++)
+		r = read_group(policy, &nc_filter_unsupported[i], set_unsupported);
 	for (size_t i = 0; i < COUNT(nc_filter_rules) && r == 0; i++)
 		r = read_rule(policy, &nc_filter_rules[i]);
 	return r;
 }
 
-static bool is_absent(const struct policy *policy, enum nc_filter which, unsigned int number)
+/* Whether a profile allows what the tables do not mention. */
+static bool is_open(enum nc_filter which)
 {
-	return number >= NUMBERS || !policy->groups[number] ||
-	       (policy->groups[number]->absent_in & (1U << which));
+	return which == NC_FILTER_SPAWNER;
 }
 
+static bool is_absent(const struct policy *policy, enum nc_filter which, unsigned int number)
+{
+	if (number >= NUMBERS || !policy->groups[number])
+		return !is_open(which);
+	return policy->groups[number]->absent_in & (1U << which);
+}
+
+static bool is_unsupported(const struct policy *policy, enum nc_filter which, unsigned int number)
+{
+	return number < NUMBERS && (policy->unsupported_in[number] & (1U << which));
+}
+
+/* Whether a rule of allowance decides on the call. */
+static bool is_judged(const struct policy *policy, enum nc_filter which, unsigned int number)
+{
+	for (size_t i = 0; i < policy->n_rules; i++)
+		if (policy->rules[i].number == (int)number &&
+			policy->rules[i].what->verdict == NC_FILTER_ALLOW &&
+			(policy->rules[i].what->profiles & (1U << which)))
+			return true;
+	return false;
+}
+
+/* Whether it is allowed whatever its arguments; but rules of refusal come first. */
 static bool is_allowed(const struct policy *policy, enum nc_filter which, unsigned int number)
 {
-	return !is_absent(policy, which, number) &&
-	       (policy->groups[number]->allowed_in & (1U << which));
+	if (is_absent(policy, which, number))
+		return false;
+	if (is_open(which))
+		return !is_judged(policy, which, number);
+	return (policy->groups[number]->allowed_in | policy->granted_in[number]) & (1U << which);
+}
+
+/* What the profile answers to a call that is absent, and to one that is refused. */
+static uint32_t answer_absent(enum nc_filter which)
+{
+	return is_open(which) ? SECCOMP_RET_TRACE : RET_ABSENT;
+}
+
+static uint32_t answer_refused(enum nc_filter which)
+{
+	return is_open(which) ? SECCOMP_RET_TRACE : RET_REFUSE;
 }
 
 /* ---- part 1: architecture and numbers ---- */
@@ -161,6 +248,11 @@ static void emit(struct program *program, struct sock_filter instruction)
 	if (program->length < BPF_MAXINSNS)
 		program->code[program->length] = instruction;
 	program->length++; /* beyond the maximum: noticed at the end */
+}
+
+static void emit_return(struct program *program, uint32_t answer)
+{
+	emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
 }
 
 /* Where the first part's jumps lead. */
@@ -192,8 +284,10 @@ static int emit_gaps(struct program *program, const struct policy *policy, enum 
 
 		while (end < NUMBERS && is_absent(policy, which, end))
 			end++;
-		if (end == NUMBERS) /* from here on there is nothing */
-			return emit_jump(program, BPF_JGE, first, targets->absent, targets->behind);
+		if (end == NUMBERS) /* from here on there is nothing, or all */
+			return emit_jump(program, BPF_JGE, first,
+				is_open(which) ? targets->behind : targets->absent,
+				targets->behind);
 		if (end > first) {
 			r = emit_jump(program, BPF_JGE, first, next, targets->behind);
 			if (r == 0)
@@ -227,8 +321,8 @@ static int emit_head(struct program *program, const struct policy *policy, enum 
 	}
 	if (r == 0)
 		r = emit_gaps(program, policy, which, targets);
-	emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, RET_ABSENT));
-	emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	emit_return(program, answer_absent(which));
+	emit_return(program, SECCOMP_RET_KILL_PROCESS);
 	return r;
 }
 
@@ -369,28 +463,56 @@ static int compile_refusals(
 	return 0;
 }
 
+/* Adds the calls that are allowed, or unsupported, whatever their arguments. */
+static int add_allowed(scmp_filter_ctx filter, const struct policy *policy, enum nc_filter which)
+{
+	size_t n = 0;
+
+	for (unsigned int number = 0; number < NUMBERS; number++) {
+		bool allowed = is_allowed(policy, which, number);
+		int r;
+
+		if (!allowed && !is_unsupported(policy, which, number))
+			continue;
+		r = seccomp_rule_add_exact_array(filter,
+			allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EOPNOTSUPP),
+			native_number(policy, (int)number), 0, NULL);
+		if (r < 0)
+			return r;
+		n += allowed;
+	}
+	/* such a filter holds any attack, and any program */
+	return n > 0 ? 0 : complain("an empty profile", "refused");
+}
+
+/* Where all is allowed that comes here, but for the calls that are judged. The number is loaded. */
+static int emit_allowed(struct program *program, const struct policy *policy, enum nc_filter which)
+{
+	size_t behind = program->length + 1;
+	int r = 0;
+
+	for (unsigned int number = 0; number < NUMBERS; number++)
+		behind += is_judged(policy, which, number);
+	for (unsigned int number = 0; number < NUMBERS && r == 0; number++)
+		if (is_judged(policy, which, number))
+			r = emit_jump(program, BPF_JEQ, number, behind, program->length + 1);
+	emit_return(program, SECCOMP_RET_ALLOW);
+	return r;
+}
+
 static int compile_allowances(
 	struct program *program, const struct policy *policy, enum nc_filter which)
 {
 	nc_cleanup(releasep) scmp_filter_ctx filter = NULL;
-	size_t n = 0;
 	int r;
 
-	r = open_filter(policy, SCMP_ACT_ERRNO(EPERM), &filter);
+	r = open_filter(
+		policy, is_open(which) ? SCMP_ACT_TRACE(0) : SCMP_ACT_ERRNO(EPERM), &filter);
+	if (r == 0)
+		r = is_open(which) ? emit_allowed(program, policy, which)
+				   : add_allowed(filter, policy, which);
 	if (r < 0)
 		return r;
-	for (unsigned int number = 0; number < NUMBERS; number++) {
-		if (!is_allowed(policy, which, number))
-			continue;
-		r = seccomp_rule_add_exact_array(
-			filter, SCMP_ACT_ALLOW, native_number(policy, (int)number), 0, NULL);
-		if (r < 0)
-			return r;
-		n++;
-	}
-	/* such a filter holds any attack, and any program */
-	if (n == 0)
-		return complain("an empty profile", "refused");
 	r = add_rules(filter, policy, which, NC_FILTER_ALLOW, SCMP_ACT_ALLOW);
 	return r < 0 ? r : append(program, filter);
 }
@@ -436,8 +558,10 @@ static uint32_t judge(const struct policy *policy, enum nc_filter which, uint32_
 		return SECCOMP_RET_KILL_PROCESS;
 	if (policy->has_x32 && (number & X32_BIT) && number != UINT32_MAX)
 		return SECCOMP_RET_KILL_PROCESS;
-	if (is_absent(policy, which, number))
-		return RET_ABSENT;
+	if (is_absent(policy, which, number) || (policy->has_x32 && number == UINT32_MAX))
+		return answer_absent(which);
+	if (is_unsupported(policy, which, number))
+		return RET_UNSUPPORTED;
 	for (size_t i = 0; i < policy->n_rules; i++) {
 		const struct nc_filter_rule *rule = policy->rules[i].what;
 
@@ -615,8 +739,12 @@ static int try_program(const struct trial *trial)
 
 static const char *const profile_names[] = {
 	[NC_FILTER_CONTAINER] = "container",
+	[NC_FILTER_SHARED] = "shared",
 	[NC_FILTER_PROCESS] = "process",
+	[NC_FILTER_ALONE] = "alone",
 	[NC_FILTER_INIT] = "init",
+	[NC_FILTER_WORKER] = "worker",
+	[NC_FILTER_SPAWNER] = "spawner",
 };
 _Static_assert(COUNT(profile_names) == NC_FILTER_MAX, "a name for each profile");
 
@@ -625,6 +753,13 @@ static const char *const variant_names[] = {
 	[NC_FILTER_REPORTING] = "reporting",
 };
 _Static_assert(COUNT(variant_names) == NC_FILTER_VARIANT_MAX, "a name for each variant");
+
+/* Nobody listens to our own programs: what they should not do is a fault of ours. */
+static bool has_variant(enum nc_filter which, enum nc_filter_variant variant)
+{
+	return variant == NC_FILTER_PLAIN ||
+	       (which != NC_FILTER_WORKER && which != NC_FILTER_SPAWNER);
+}
 
 static void print_program(FILE *out, const struct program *program, enum nc_filter which,
 	enum nc_filter_variant variant)
@@ -641,7 +776,7 @@ static void print_program(FILE *out, const struct program *program, enum nc_filt
 static int print_profile(FILE *out, const struct policy *policy, enum nc_filter which)
 {
 	static struct program program; /* 32 KiB */
-	struct trial trial = {policy, &program, which, RET_REFUSE};
+	struct trial trial = {policy, &program, which, answer_refused(which)};
 	int r = compile(&program, policy, which);
 
 	if (r == 0)
@@ -649,6 +784,8 @@ static int print_profile(FILE *out, const struct policy *policy, enum nc_filter 
 	if (r < 0)
 		return r;
 	print_program(out, &program, which, NC_FILTER_PLAIN);
+	if (!has_variant(which, NC_FILTER_REPORTING))
+		return 0;
 	make_reporting(&program);
 	trial.refusal = SECCOMP_RET_USER_NOTIF;
 	r = try_program(&trial);
@@ -662,10 +799,14 @@ static void print_index(FILE *out)
 	(void)fprintf(out, "\n#define BYTES(array) {array, sizeof(array) / sizeof((array)[0])}\n"
 			   "\nconst struct nc_filter_bytes "
 			   "nc_filter_bytes[NC_FILTER_MAX][NC_FILTER_VARIANT_MAX] = {\n");
-	for (size_t i = 0; i < NC_FILTER_MAX; i++) {
+	for (int i = 0; i < NC_FILTER_MAX; i++) {
 		(void)fprintf(out, "\t{");
-		for (size_t j = 0; j < NC_FILTER_VARIANT_MAX; j++)
-			(void)fprintf(out, "BYTES(%s_%s), ", profile_names[i], variant_names[j]);
+		for (int j = 0; j < NC_FILTER_VARIANT_MAX; j++)
+			if (has_variant((enum nc_filter)i, (enum nc_filter_variant)j))
+				(void)fprintf(
+					out, "BYTES(%s_%s), ", profile_names[i], variant_names[j]);
+			else
+				(void)fprintf(out, "{0}, ");
 		(void)fprintf(out, "},\n");
 	}
 	(void)fprintf(out, "};\n");

@@ -7,10 +7,25 @@
  *	foreign or x32 call		the process is killed
  *	absent in the profile, or in no group here (a call newer than this table)
  *					ENOSYS: programs fall back to what older kernels have
+ *	unsupported in the profile	EOPNOTSUPP
  *	a rule of refusal matches	EPERM, or a notification in the reporting variant
  *	its group is allowed in the profile, or a rule of allowance matches
  *					allowed
  *	else				EPERM, or a notification
+ *
+ * The spawner's profile is the other way round, since all that it starts inherits it: it takes away
+ * what neither the spawner nor its worker nor any box ever needs, and allows the rest, also what is
+ * in no group. Its answer to what is absent, or judged by rules of which none matches, is
+ * SECCOMP_RET_TRACE, which is ENOSYS where nobody traces. Of several filters the strictest answer
+ * counts, in the order kill, trap, errno, notification, trace, log, allow: a box's own filter still
+ * reports what it refuses.
+ *
+ * That nobody traces: ptrace() itself, with PTRACE_TRACEME, is among what is taken away, in every
+ * process that has the filter, and whoever is started by one of them has it. A tracer would have to
+ * be a process that was never below the spawner, and who commands such a process needs no tracer.
+ * It is no wall against a spawner that runs foreign code: that one can load a filter of its own,
+ * whose listener says "continue", which wins over "trace" (test-filter.c shows it). Errors would
+ * win over both, but over the reports of boxes as well.
  *
  * Pointers are never followed: what a rule looks at is in registers, and the kernel has read them
  * once. Where the kernel takes an int from a register, so does the rule: the upper half is masked.
@@ -25,11 +40,17 @@
 /* Sets of profiles. */
 enum {
 	NC_IN_NONE = 0,
-	NC_IN_CONTAINER = 1U << NC_FILTER_CONTAINER,
+	NC_IN_SHARED = 1U << NC_FILTER_SHARED,
+	NC_IN_CONTAINER = 1U << NC_FILTER_CONTAINER | NC_IN_SHARED,
 	NC_IN_PROCESS = 1U << NC_FILTER_PROCESS,
+	NC_IN_ALONE = 1U << NC_FILTER_ALONE,
 	NC_IN_INIT = 1U << NC_FILTER_INIT,
-	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_PROCESS,
-	NC_IN_ALL = NC_IN_BOXES | NC_IN_INIT,
+	NC_IN_WORKER = 1U << NC_FILTER_WORKER,
+	NC_IN_SPAWNER = 1U << NC_FILTER_SPAWNER,
+	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
+	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
+	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
+	NC_IN_CLOSED = NC_IN_BOXES_AND_INIT | NC_IN_WORKER, /* all that refuse by default */
 };
 
 struct nc_filter_group {
@@ -47,20 +68,22 @@ struct nc_filter_group {
 /* clang-format off */
 static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) = {
 	/* what nacre-init has too: it waits, reaps, forwards signals and reports */
-	{"end", NC_IN_ALL, 0,
+	{"end", NC_IN_BOXES_AND_INIT, 0,
 		"exit exit_group"},
-	{"wait for children", NC_IN_ALL, 0,
+	{"wait for children", NC_IN_BOXES_AND_INIT, 0,
 		"wait4 waitid"},
-	{"signals of its own, and to its children", NC_IN_ALL, 0,
+	{"signals of its own, and to its children", NC_IN_BOXES_AND_INIT, 0,
 		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend "
 		"rt_sigpending kill getpid restart_syscall"},
-	{"descriptors that it holds already", NC_IN_ALL, 0,
+	{"descriptors that it holds already", NC_IN_BOXES_AND_INIT, 0,
 		"read write close poll ppoll sendmsg recvmsg"},
 
 	/* the payload */
 	{"programs and processes", NC_IN_BOXES, 0,
-		"execve execveat fork vfork getppid gettid getpgid setpgid getpgrp getsid "
-		"setsid set_tid_address pidfd_open"},
+		"execve execveat getppid gettid getpgid setpgid getpgrp getsid setsid "
+		"set_tid_address pidfd_open"},
+	{"new processes", NC_IN_CONTAINER | NC_IN_PROCESS, 0,
+		"fork vfork"},
 	{"signals to others; the kernel checks whom", NC_IN_BOXES, 0,
 		"tkill tgkill rt_sigqueueinfo rt_tgsigqueueinfo pidfd_send_signal sigaltstack "
 		"pause"},
@@ -84,8 +107,10 @@ static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) =
 		"timer_getoverrun timer_delete timerfd_create timerfd_settime timerfd_gettime"},
 	{"waiting for descriptors", NC_IN_BOXES, 0,
 		"select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait "
-		"epoll_pwait2 eventfd eventfd2 signalfd signalfd4 inotify_init inotify_init1 "
-		"inotify_add_watch inotify_rm_watch"},
+		"epoll_pwait2 eventfd eventfd2 signalfd signalfd4"},
+	{"tells what others do with any file that the user may read, which Landlock does not see",
+		NC_IN_CONTAINER, 0,
+		"inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 	{"data through descriptors", NC_IN_BOXES, 0,
 		"readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek sendfile "
 		"splice tee copy_file_range readahead fadvise64 fallocate ftruncate fsync "
@@ -94,16 +119,23 @@ static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) =
 	{"files by path", NC_IN_BOXES, 0,
 		"open openat creat access faccessat faccessat2 stat fstat lstat newfstatat "
 		"statx statfs fstatfs getdents getdents64 getcwd chdir fchdir readlink "
-		"readlinkat truncate mkdir mkdirat rmdir rename renameat renameat2 link linkat "
-		"symlink symlinkat unlink unlinkat umask utime utimes utimensat futimesat"},
+		"readlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink "
+		"symlinkat unlink unlinkat umask"},
 	{"takes modes of new files from memory, where rules against set-user-id files are blind",
-		NC_IN_CONTAINER, NC_IN_PROCESS,
+		NC_IN_CONTAINER & ~NC_IN_SHARED, NC_IN_BARE | NC_IN_SHARED,
 		"openat2"},
-	{"modes, owners and attributes of files", NC_IN_BOXES, 0,
-		"chmod fchmod fchmodat ?fchmodat2 chown fchown lchown fchownat setxattr "
-		"lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr "
-		"flistxattr removexattr lremovexattr fremovexattr ?setxattrat ?getxattrat "
-		"?listxattrat ?removexattrat"},
+	{"modes, owners and attributes of files that it could open", NC_IN_BOXES, 0,
+		"fchmod fchown fsetxattr fgetxattr flistxattr fremovexattr"},
+	/*
+	 * By path they reach every file of the user, since Landlock covers none of them (truncate()
+	 * from ABI 3 on): a key made readable for all, a home closed to its owner.
+	 */
+	{"the same by path: without mounts of its own, all files of the user", NC_IN_CONTAINER, 0,
+		"truncate chmod fchmodat ?fchmodat2 chown lchown fchownat setxattr lsetxattr "
+		"removexattr lremovexattr ?setxattrat ?removexattrat utime utimes futimesat "
+		"utimensat"},
+	{"reading them", NC_IN_CONTAINER, 0,
+		"getxattr lgetxattr listxattr llistxattr ?getxattrat ?listxattrat"},
 	{"who it is; it has no privilege that these could give", NC_IN_BOXES, 0,
 		"getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid "
 		"setreuid setregid setresuid setresgid setfsuid setfsgid setgroups capget "
@@ -129,57 +161,100 @@ static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) =
 
 	/* as if the kernel had none */
 	{"its flags are in memory, where a filter cannot see CLONE_NEW*; libcs fall back to clone",
-		NC_IN_NONE, NC_IN_ALL,
+		NC_IN_NONE, NC_IN_CLOSED,
 		"clone3"},
 
-	/* known and refused */
+	/* known and refused; but what not even the spawner needs is absent there */
 	{"mounts and the root: the walls of the box", NC_IN_NONE, 0,
 		"mount umount2 pivot_root chroot open_tree move_mount fsopen fsconfig fsmount "
 		"fspick mount_setattr ?statmount ?listmount ?open_tree_attr"},
 	{"namespaces: a user namespace gives all privileges to a new world of kernel code",
 		NC_IN_NONE, 0,
 		"unshare setns"},
-	{"file handles open files past every directory above them", NC_IN_NONE, 0,
+	{"file handles open files past every directory above them", NC_IN_NONE, NC_IN_SPAWNER,
 		"open_by_handle_at name_to_handle_at"},
-	{"other processes: memory, descriptors, relations", NC_IN_NONE, 0,
+	{"other processes: memory, descriptors, relations", NC_IN_NONE, NC_IN_SPAWNER,
 		"ptrace process_vm_readv process_vm_writev process_madvise process_mrelease "
 		"pidfd_getfd kcmp get_robust_list"},
-	{"programs in the kernel and events of the machine", NC_IN_NONE, 0,
+	{"programs in the kernel and events of the machine", NC_IN_NONE, NC_IN_SPAWNER,
 		"bpf perf_event_open"},
-	{"page faults held up at will are the tool of kernel races", NC_IN_NONE, 0,
+	{"page faults held up at will are the tool of kernel races", NC_IN_NONE, NC_IN_SPAWNER,
 		"userfaultfd"},
-	{"io_uring makes calls that no filter sees", NC_IN_NONE, 0,
+	{"io_uring makes calls that no filter sees", NC_IN_NONE, NC_IN_SPAWNER,
 		"io_uring_setup io_uring_enter io_uring_register"},
-	{"aio contexts come from one pool of the host, fs.aio-max-nr", NC_IN_NONE, 0,
+	{"aio contexts come from one pool of the host, fs.aio-max-nr", NC_IN_NONE, NC_IN_SPAWNER,
 		"io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy"},
-	{"keyrings outlive the box, and know no namespace but users", NC_IN_NONE, 0,
-		"add_key request_key keyctl"},
-	{"kernel images and modules", NC_IN_NONE, 0,
+	{"keyrings outlive the box, and know no namespace but users", NC_IN_NONE, NC_IN_SPAWNER,
+		"add_key request_key"},
+	{"the spawner leaves one, by a rule below", NC_IN_NONE, 0,
+		"keyctl"},
+	{"kernel images and modules", NC_IN_NONE, NC_IN_SPAWNER,
 		"init_module finit_module delete_module kexec_load kexec_file_load reboot"},
-	{"administration of the machine", NC_IN_NONE, 0,
-		"swapon swapoff acct quotactl quotactl_fd iopl ioperm syslog vhangup "
+	{"administration of the machine", NC_IN_NONE, NC_IN_SPAWNER,
+		"swapon swapoff acct quotactl quotactl_fd iopl ioperm syslog vhangup"},
+	{"the name of the host", NC_IN_NONE, 0,
 		"sethostname setdomainname"},
-	{"the clock of the host", NC_IN_NONE, 0,
+	{"the clock of the host", NC_IN_NONE, NC_IN_SPAWNER,
 		"settimeofday clock_settime clock_adjtime adjtimex"},
-	{"writing out every file system of the host is charged to nobody", NC_IN_NONE, 0,
+	{"writing out every file system of the host is charged to nobody", NC_IN_NONE, NC_IN_SPAWNER,
 		"sync syncfs"},
-	{"watching the files of others", NC_IN_NONE, 0,
+	{"watching the files of others", NC_IN_NONE, NC_IN_SPAWNER,
 		"fanotify_init fanotify_mark"},
-	{"placing pages: rarely used, often broken", NC_IN_NONE, 0,
+	{"placing pages: rarely used, often broken", NC_IN_NONE, NC_IN_SPAWNER,
 		"mbind set_mempolicy_home_node migrate_pages move_pages remap_file_pages"},
-	{"pages that leave the direct map, or are given away to pipes", NC_IN_NONE, 0,
+	{"pages that leave the direct map, or are given away to pipes", NC_IN_NONE, NC_IN_SPAWNER,
 		"memfd_secret vmsplice"},
-	{"what the page cache holds of files that others read", NC_IN_NONE, 0,
+	{"what the page cache holds of files that others read", NC_IN_NONE, NC_IN_SPAWNER,
 		"?cachestat"},
-	{"security modules and attributes of files beyond the rules on ioctl", NC_IN_NONE, 0,
+	{"security modules and attributes of files beyond the rules on ioctl", NC_IN_NONE, NC_IN_SPAWNER,
 		"?lsm_get_self_attr ?lsm_set_self_attr ?lsm_list_modules ?file_getattr "
 		"?file_setattr"},
-	{"segments of 16-bit and 32-bit programs, which cannot run here", NC_IN_NONE, 0,
+	{"segments of 16-bit and 32-bit programs, which cannot run here", NC_IN_NONE, NC_IN_SPAWNER,
 		"modify_ldt set_thread_area get_thread_area"},
-	{"obsolete: code that nobody looks after", NC_IN_NONE, 0,
+	{"obsolete: code that nobody looks after", NC_IN_NONE, NC_IN_SPAWNER,
 		"lookup_dcookie nfsservctl uselib ustat sysfs _sysctl create_module "
 		"get_kernel_syms query_module getpmsg putpmsg afs_syscall tuxcall security "
 		"vserver epoll_ctl_old epoll_wait_old"},
+};
+
+/*
+ * What our own programs have of the same calls: each is in a group above as well, whose refusals
+ * and absences hold here too.
+ */
+static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) = {
+	{"end", NC_IN_WORKER, 0,
+		"exit exit_group"},
+	{"memory", NC_IN_WORKER, 0,
+		"brk mmap munmap mremap mprotect madvise"},
+	{"threads and locks", NC_IN_WORKER, 0,
+		"futex set_robust_list rseq sched_yield sched_getaffinity getcpu gettid membarrier "
+		"set_tid_address"},
+	{"who it is, and on what", NC_IN_WORKER, 0,
+		"getpid getuid geteuid getgid getegid getrusage uname sysinfo"},
+	{"signals to itself; whom tgkill() reaches is Landlock's part", NC_IN_WORKER, 0,
+		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend "
+		"rt_sigpending restart_syscall sigaltstack tgkill"},
+	{"time and chance", NC_IN_WORKER, 0,
+		"time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getrandom "
+		"timerfd_create timerfd_settime timerfd_gettime"},
+	{"waiting for descriptors", NC_IN_WORKER, 0,
+		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait "
+		"epoll_pwait2 eventfd2 signalfd4"},
+	{"data through descriptors that it holds", NC_IN_WORKER, 0,
+		"read write readv writev pread64 pwrite64 lseek close close_range dup dup2 dup3 "
+		"pipe2 fcntl flock fstat ftruncate fsync fdatasync sendmsg recvmsg shutdown"},
+	{"files; Landlock says which", NC_IN_WORKER, 0,
+		"openat openat2 newfstatat statx getdents64 mkdirat renameat renameat2 unlinkat "
+		"linkat symlinkat readlinkat fchmod"},
+};
+
+/*
+ * Calls of groups above that are answered, in the profiles of the second column, as by a file
+ * system that does not have them: programs that do without would complain about EPERM and ENOSYS.
+ */
+static const struct nc_filter_group nc_filter_unsupported[] __attribute__((unused)) = {
+	{"ls(1) looks for attributes of every file", NC_IN_BARE, 0,
+		"getxattr lgetxattr listxattr llistxattr ?getxattrat ?listxattrat"},
 };
 /* clang-format on */
 
@@ -243,7 +318,10 @@ struct nc_filter_rule {
 enum {
 	NC_CLONE_NEW_ANY = 0x7e020080, /* time, mount, cgroup, uts, ipc, user, pid, net */
 	NC_CLONE_PARENT = 0x8000,
+	NC_CLONE_THREAD = 0x10000,
+	NC_PROT_EXEC = 4,
 	NC_OPEN_CREAT = 0100,
+	NC_OPEN_ASYNC = 020000,
 	NC_OPEN_TMPFILE = 020000000,
 	NC_MODE_SUID = 04000,
 	NC_MODE_SGID = 02000,
@@ -264,7 +342,11 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	 * Children, but no namespaces. CLONE_PARENT would make a child of whoever started the
 	 * payload: the supervisor, where there is no nacre-init in between.
 	 */
-	NC_ALLOW(NC_IN_BOXES, "clone", NC_CLEAR(0, NC_CLONE_NEW_ANY | NC_CLONE_PARENT)),
+	NC_ALLOW(NC_IN_CONTAINER | NC_IN_PROCESS, "clone",
+		NC_CLEAR(0, NC_CLONE_NEW_ANY | NC_CLONE_PARENT)),
+	/* threads alone */
+	NC_ALLOW(NC_IN_ALONE | NC_IN_WORKER, "clone",
+		NC_FIELD(0, NC_CLONE_NEW_ANY | NC_CLONE_PARENT | NC_CLONE_THREAD, NC_CLONE_THREAD)),
 
 	/* PER_LINUX and the query; others switch off address randomisation or change the ABI */
 	NC_ALLOW(NC_IN_BOXES, "personality", NC_IS(0, 0)),
@@ -396,41 +478,75 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_REFUSE(NC_IN_BOXES, "madvise", NC_IS(2, 12)), /* MADV_MERGEABLE */
 
 	/* where pids are the host's: only itself, and no signal to everybody of the same user */
-	NC_REFUSE(NC_IN_PROCESS, "kill", NC_IS(0, -1)),
-	NC_ALLOW(NC_IN_PROCESS, "sched_setparam", NC_IS(0, 0)),
-	NC_ALLOW(NC_IN_PROCESS, "sched_setscheduler", NC_IS(0, 0)),
-	NC_ALLOW(NC_IN_PROCESS, "sched_setattr", NC_IS(0, 0)),
-	NC_ALLOW(NC_IN_PROCESS, "sched_setaffinity", NC_IS(0, 0)),
-	NC_ALLOW(NC_IN_PROCESS, "setpriority", NC_IS(0, 0), NC_IS(1, 0)), /* PRIO_PROCESS */
-	NC_ALLOW(NC_IN_PROCESS, "ioprio_set", NC_IS(0, 1), NC_IS(1, 0)),  /* IOPRIO_WHO_PROCESS */
+	NC_REFUSE(NC_IN_BARE, "kill", NC_IS(0, -1)),
+	/* a descriptor that becomes ready signals its owner, who may be anybody of the same user */
+	NC_REFUSE(NC_IN_BARE, "fcntl", NC_IS(1, 8)),  /* F_SETOWN */
+	NC_REFUSE(NC_IN_BARE, "fcntl", NC_IS(1, 15)), /* F_SETOWN_EX */
+	/* a terminal has an owner by itself: its foreground process group */
+	NC_REFUSE(NC_IN_BARE, "fcntl", NC_IS(1, 4), NC_SET(2, NC_OPEN_ASYNC)), /* F_SETFL */
+	NC_REFUSE(NC_IN_BARE, "ioctl", NC_IS(1, 0x5452)), /* FIOASYNC */
+	/* of sockets: owners again, and interfaces of the host, which any socket tells about */
+	NC_REFUSE(NC_IN_BARE, "ioctl", NC_FIELD(1, 0xffffff00U, 0x8900)),
+	NC_ALLOW(NC_IN_BARE, "sched_setparam", NC_IS(0, 0)),
+	NC_ALLOW(NC_IN_BARE, "sched_setscheduler", NC_IS(0, 0)),
+	NC_ALLOW(NC_IN_BARE, "sched_setattr", NC_IS(0, 0)),
+	NC_ALLOW(NC_IN_BARE, "sched_setaffinity", NC_IS(0, 0)),
+	NC_ALLOW(NC_IN_BARE, "setpriority", NC_IS(0, 0), NC_IS(1, 0)), /* PRIO_PROCESS */
+	NC_ALLOW(NC_IN_BARE, "ioprio_set", NC_IS(0, 1), NC_IS(1, 0)),  /* IOPRIO_WHO_PROCESS */
+
+	/* the times of a file that it could open: without a path */
+	NC_ALLOW(NC_IN_BARE, "utimensat", NC_FIELD(1, UINT64_MAX, 0)),
 
 	/*
 	 * Where the user may be the one who started Nacre: a set-user-id file would hand his
 	 * rights to any accomplice on the host, after the box has ended.
 	 */
-	NC_REFUSE(NC_IN_PROCESS, "chmod", NC_SET(1, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "chmod", NC_SET(1, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "fchmod", NC_SET(1, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "fchmod", NC_SET(1, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "fchmodat", NC_SET(2, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "fchmodat", NC_SET(2, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "?fchmodat2", NC_SET(2, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "?fchmodat2", NC_SET(2, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "creat", NC_SET(1, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "creat", NC_SET(1, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "mknod", NC_SET(1, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "mknod", NC_SET(1, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "mknodat", NC_SET(2, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "mknodat", NC_SET(2, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_SHARED, "chmod", NC_SET(1, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_SHARED, "chmod", NC_SET(1, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_SHARED, "fchmodat", NC_SET(2, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_SHARED, "fchmodat", NC_SET(2, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_SHARED, "?fchmodat2", NC_SET(2, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_SHARED, "?fchmodat2", NC_SET(2, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "fchmod", NC_SET(1, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "fchmod", NC_SET(1, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "creat", NC_SET(1, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "creat", NC_SET(1, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "mknod", NC_SET(1, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "mknod", NC_SET(1, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "mknodat", NC_SET(2, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "mknodat", NC_SET(2, NC_MODE_SGID)),
 	/* without these flags the kernel ignores the mode, and callers leave anything there */
-	NC_REFUSE(NC_IN_PROCESS, "open", NC_SET(1, NC_OPEN_CREAT), NC_SET(2, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "open", NC_SET(1, NC_OPEN_CREAT), NC_SET(2, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "open", NC_SET(1, NC_OPEN_TMPFILE), NC_SET(2, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "open", NC_SET(1, NC_OPEN_TMPFILE), NC_SET(2, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "openat", NC_SET(2, NC_OPEN_CREAT), NC_SET(3, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "openat", NC_SET(2, NC_OPEN_CREAT), NC_SET(3, NC_MODE_SGID)),
-	NC_REFUSE(NC_IN_PROCESS, "openat", NC_SET(2, NC_OPEN_TMPFILE), NC_SET(3, NC_MODE_SUID)),
-	NC_REFUSE(NC_IN_PROCESS, "openat", NC_SET(2, NC_OPEN_TMPFILE), NC_SET(3, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "open", NC_SET(1, NC_OPEN_CREAT), NC_SET(2, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "open", NC_SET(1, NC_OPEN_CREAT), NC_SET(2, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "open", NC_SET(1, NC_OPEN_TMPFILE), NC_SET(2, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "open", NC_SET(1, NC_OPEN_TMPFILE), NC_SET(2, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "openat", NC_SET(2, NC_OPEN_CREAT), NC_SET(3, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "openat", NC_SET(2, NC_OPEN_CREAT), NC_SET(3, NC_MODE_SGID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "openat", NC_SET(2, NC_OPEN_TMPFILE), NC_SET(3, NC_MODE_SUID)),
+	NC_REFUSE(NC_IN_BARE | NC_IN_SHARED, "openat", NC_SET(2, NC_OPEN_TMPFILE), NC_SET(3, NC_MODE_SGID)),
+
+	/* the worker: its name, its own limits to read, terminals, no new code, no other owner */
+	NC_ALLOW(NC_IN_WORKER, "prctl", NC_IS(0, 15)), /* PR_SET_NAME */
+	NC_ALLOW(NC_IN_WORKER, "prlimit64", NC_IS(0, 0), NC_FIELD(2, UINT64_MAX, 0)),
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5401)),     /* TCGETS */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5402)),     /* TCSETS */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5403)),     /* TCSETSW */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5404)),     /* TCSETSF */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x802c542a)), /* TCGETS2, of newer libcs */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x402c542b)), /* TCSETS2 */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x402c542c)), /* TCSETSW2 */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x402c542d)), /* TCSETSF2 */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5413)),     /* TIOCGWINSZ */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5414)),     /* TIOCSWINSZ */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x541b)),     /* FIONREAD */
+	NC_REFUSE(NC_IN_WORKER, "mmap", NC_SET(2, NC_PROT_EXEC)),
+	NC_REFUSE(NC_IN_WORKER, "mprotect", NC_SET(2, NC_PROT_EXEC)),
+	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */
+	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
+	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
+
+	/* the spawner: a child leaves the keyring of the caller */
+	NC_ALLOW(NC_IN_SPAWNER, "keyctl", NC_IS(0, 1)), /* KEYCTL_JOIN_SESSION_KEYRING */
 };
 /* clang-format on */
 

@@ -253,6 +253,34 @@ static enum nc_grade full_or(bool full, enum nc_grade otherwise)
 	return full ? NC_GRADE_FULL : otherwise;
 }
 
+const enum nc_grade nc_strength_floor[NC_STRENGTH_MAX] = {
+	[NC_STRENGTH_FILESYSTEM] = NC_GRADE_REDUCED,
+	[NC_STRENGTH_PROCESSES] = NC_GRADE_REDUCED,
+	[NC_STRENGTH_NETWORK] = NC_GRADE_REDUCED,
+	[NC_STRENGTH_IPC] = NC_GRADE_REDUCED,
+	[NC_STRENGTH_SYSCALLS] = NC_GRADE_REDUCED,
+	[NC_STRENGTH_KILL] = NC_GRADE_REDUCED,
+};
+
+/* What a box without mounts and namespaces of its own lacks. */
+static void weaken_process(const struct nc_box_host *host, const struct nc_box_end *end,
+	enum nc_grade grades[static NC_STRENGTH_MAX])
+{
+	/* before ABI 3 Landlock cannot deny truncate(): no wall around files */
+	grades[NC_STRENGTH_FILESYSTEM] = end->landlock >= 3 ? NC_GRADE_REDUCED : NC_GRADE_NONE;
+	if (!host->ranges && !end->pid_ns)
+		grades[NC_STRENGTH_IDENTITY] = NC_GRADE_NONE;
+	grades[NC_STRENGTH_NETWORK] = NC_GRADE_REDUCED;
+	grades[NC_STRENGTH_IPC] = NC_GRADE_REDUCED;
+	grades[NC_STRENGTH_DISK] = NC_GRADE_REDUCED;
+	if (end->pid_ns)
+		return;
+	/* it cannot signal others, but sees that they are there */
+	grades[NC_STRENGTH_PROCESSES] = NC_GRADE_REDUCED;
+	grades[NC_STRENGTH_KILL] =
+		full_or(end->alone || host->cgroups & NC_CGROUP_CAN_KILL, NC_GRADE_REDUCED);
+}
+
 void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end *end,
 	enum nc_grade ret_grades[static NC_STRENGTH_MAX])
 {
@@ -273,4 +301,6 @@ void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end 
 		full_or(host->cgroups & NC_CGROUP_CAN_PIDS, NC_GRADE_REDUCED);
 	ret_grades[NC_STRENGTH_IO] = NC_GRADE_NONE;
 	ret_grades[NC_STRENGTH_HYPERVISOR] = NC_GRADE_NONE;
+	if (end->tier == NC_BOX_PROCESS)
+		weaken_process(host, end, ret_grades);
 }

@@ -55,4 +55,7 @@ struct nc_box_end;
 void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end *end,
 	enum nc_grade ret_grades[static NC_STRENGTH_MAX]);
 
+/* Below this nothing runs: what an ordinary user on a stock distribution can get. */
+extern const enum nc_grade nc_strength_floor[NC_STRENGTH_MAX];
+
 #endif

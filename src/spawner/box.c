@@ -1,26 +1,26 @@
 /*
- * The boxes of a spawner: birth, life, death.
+ * The boxes of a spawner: life and death. How their processes are made is in birth.c.
  *
- * Theory of operation: the first process is cloned into new namespaces, waits until its user ids
- * are mapped, builds the root and becomes nacre-init, which says "ready". The payload is then
- * forked by the spawner itself, which enters the box's pid namespace for the length of one clone:
- * so it is the spawner's own child, its exit status comes from the spawner's own wait, and no
- * process inside can tell lies about it.
+ * Theory of operation: a box is made in steps between which the spawner does other things, so that
+ * no box waits for another: the first process builds the root, the payload is forked and locks
+ * itself in, and waits. That far a box is nobody's, and some may be made ahead of need. Then it is
+ * given an order, whose program the payload becomes. A box runs one program and is never used
+ * again. In the end the payload is reaped first, or process 1 could not end; with process 1
+ * everything else in the box dies.
  */
 #include "spawner/box.h"
 
 #include <assert.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,7 +29,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
-#include "spawner/child.h"
+#include "spawner/birth.h"
+#include "spawner/groups.h"
 
 /* Refused calls that are answered before others get their turn. */
 #define DENIED_AT_ONCE 16
@@ -37,409 +38,346 @@
 /* A child that has not come so far by then never will. */
 #define BIRTH_TIMEOUT_NS (10 * NC_NS_PER_S)
 
-/* clone3 with a pidfd, into the group if there is one. 0 in the child, 1 in the parent, or -errno.
+/* How often a running box is looked at: version 1 kills one process for memory, not the group. */
+#define CHECK_NS (100 * NC_NS_PER_MS)
+
+/* The limited file system of a box that is nobody's yet; nacre's own default. */
+#define USUAL_DISK (100ULL << 20)
+#define USUAL_INODES (USUAL_DISK / 4096 + 64)
+
+/* How often a group is killed that does not get empty, for a fifth of a second each time. */
+#define KILL_ROUNDS 25
+
+/* Processes of a box whose open files are counted. */
+#define WATCHED_MAX 64
+
+static void drop_order(struct nc_box *box)
+{
+	for (size_t i = 0; box->order && i < box->order->n_fds; i++)
+		box->order->fds[i] = nc_fd_close(box->order->fds[i]);
+	nc_freep(&box->order);
+}
+
+static void note_order(struct nc_box *box, struct nc_box_pending *order)
+{
+	box->order = order;
+	box->ordered = true;
+	box->ordered_ns = nc_clock_ns();
+	box->end.id = order->order.id;
+	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
+	for (size_t i = 0; box->kept && i < 2; i++) {
+		box->kept_fd[i] = order->fds[order->n_fds - 2 + i];
+		order->fds[order->n_fds - 2 + i] = -EBADF;
+	}
+}
+
+/* A group for the payload, which is as yet without limits. Process 1 needs none: it does nothing.
  */
-static int clone_child(
-	uint64_t flags, const struct nc_cgroup *group, pid_t *ret_pid, int *ret_pidfd)
+static int make_group(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
-	int pidfd = -EBADF;
-	bool into_group = group && group->clone_fd >= 0;
-	/* a sibling takes over the signal that our own end sends, and may name none */
-	struct clone_args arguments = {
-		.flags = flags | CLONE_PIDFD | (into_group ? CLONE_INTO_CGROUP : 0),
-		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD,
-		.cgroup = into_group ? (unsigned int)group->clone_fd : 0U,
-	};
-	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
-
-	if (pid < 0)
-		return -errno;
-	if (pid == 0)
-		return 0;
-	*ret_pid = (pid_t)pid;
-	*ret_pidfd = pidfd;
-	return 1;
-}
-
-static const struct nc_cgroup *group_of(const struct nc_box *box)
-{
-	return box->group.parent ? &box->group : NULL;
-}
-
-static int write_proc(pid_t pid, const char *name, const char *text)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return nc_fd_write_control(AT_FDCWD, path, text);
-}
-
-/* Inside 0 to 65535 are ids that nobody else has; or one id, the sandbox's, is the caller's own. */
-static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot, pid_t pid)
-{
-	char uids[64], gids[64];
-	int r;
-
-	if (slot->lock_fd >= 0) {
-		(void)snprintf(uids, sizeof(uids), "0 %u %u", slot->first_id, NC_SLOT_IDS);
-		(void)snprintf(gids, sizeof(gids), "0 %u %u", slot->first_id, NC_SLOT_IDS);
-	} else {
-		(void)snprintf(uids, sizeof(uids), "%u %u 1", NC_SANDBOX_ID, nursery->uid);
-		(void)snprintf(gids, sizeof(gids), "%u %u 1", NC_SANDBOX_ID, nursery->gid);
-	}
-	r = write_proc(pid, "setgroups", "deny");
-	if (r == 0)
-		r = write_proc(pid, "gid_map", gids);
-	if (r == 0)
-		r = write_proc(pid, "uid_map", uids);
-	return r;
-}
-
-/*
- * Reads what a child reports until it closes the pipe. Returns the number of bytes of a good report
- * (expected of them), or the child's error.
- */
-static int read_report(int fd, size_t expected, struct nacre_err *err)
-{
-	uint64_t deadline = nc_clock_ns() + BIRTH_TIMEOUT_NS;
-	char report[NC_CHILD_REPORT_MAX + 1];
-	size_t size = 0;
-	int error;
-
-	for (;;) {
-		struct pollfd event = {.fd = fd, .events = POLLIN};
-		ssize_t n;
-
-		if (poll(&event, 1, nc_clock_left_ms(deadline)) == 0)
-			return nc_err_set(err, -ETIMEDOUT, "The box did not come up in time");
-		n = read(fd, report + size, NC_CHILD_REPORT_MAX - size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return nc_err_errno(err, -errno, "Read a child's report");
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	if (size == expected)
-		return 0;
-	if (size < sizeof(error))
-		return nc_err_set(err, -EPROTO, "The box died while it was built");
-	memcpy(&error, report, sizeof(error));
-	report[size] = '\0';
-	return nc_err_errno(err, error > 0 ? -error : -EPROTO, "%s", report + sizeof(error));
-}
-
-/* The first process, up to nacre-init's word that it is ready. */
-static int birth_first(const struct nc_nursery *nursery, const struct nc_box_order *order,
-	struct nc_box *box, struct nacre_err *err)
-{
-	const uint64_t spaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET |
-				CLONE_NEWIPC | CLONE_NEWUTS;
-	int go[2], report[2];
-	char path[64];
-	pid_t pid = 0;
-	int r;
-
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return nc_err_errno(err, -errno, "Make a pipe");
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		r = nc_err_errno(err, -errno, "Make a pipe");
-		(void)close(go[0]);
-		(void)close(go[1]);
-		return r;
-	}
-	r = clone_child(spaces, group_of(box), &pid, &box->init_fd);
-	if (r == 0) {
-		struct nc_first first = {
-			.root = {.disk_bytes = order->limits.disk_bytes,
-				.inodes = order->limits.inodes},
-			.go_fd = go[0],
-			.report_fd = report[1],
-			.init_fd = nursery->init_fd,
-			.single_id = box->slot.lock_fd < 0,
-			.group = group_of(box),
-		};
-
-		(void)close(go[1]); /* or it would wait for itself if the spawner died */
-		nc_child_first(&first);
-	}
-	box->init_pid = pid;
-	(void)close(go[0]);
-	(void)close(report[1]);
-	if (r < 0)
-		nc_err_errno(err, r, "Make namespaces");
-	else
-		r = map_ids(nursery, &box->slot, pid);
-	if (r < 0 && err->code == 0)
-		nc_err_errno(err, r, "Map user ids");
-	if (r >= 0 && nc_fd_write_all(go[1], "g", 1) < 0)
-		r = nc_err_set(err, -EPIPE, "The box died before it was built");
-	(void)close(go[1]);
-	if (r >= 0)
-		r = read_report(report[0], 1, err);
-	(void)close(report[0]);
-	if (r == 0) {
-		(void)snprintf(path, sizeof(path), "/proc/%d/root/workspace", (int)pid);
-		/* nothing foreign has run in there yet, so the path is what we made it */
-		box->scratch_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (box->scratch_fd < 0)
-			r = nc_err_errno(err, -errno, "Open the limited file system");
-	}
-	return r;
-}
-
-/* Pointers to the words of an order, for execve. */
-static void split_words(const struct nc_box_words *words, char **out)
-{
-	const char *at = words->data;
-
-	for (size_t i = 0; i < words->count; i++) {
-		out[i] = (char *)(uintptr_t)
-			at; /* execve's prototype has no const, but it writes none */
-		at += strlen(at) + 1;
-	}
-	out[words->count] = NULL;
-}
-
-/*
- * Forks into the box's pid namespace. Root goes there and comes back; an ordinary user may not come
- * back, so a child goes instead and makes the payload its sibling: either way it is our own child.
- */
-static int fork_directly(
-	const struct nc_nursery *nursery, struct nc_box *box, const struct nc_payload *payload)
-{
-	int r;
-
-	if (setns(box->init_fd, CLONE_NEWPID) < 0)
-		return -errno;
-	r = clone_child(0, group_of(box), &box->payload_pid, &box->payload_fd);
-	if (r == 0)
-		nc_child_payload(payload);
-	/* without the way back this box ends, and in its dead namespace the kernel makes no other
-	 */
-	if (setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
-		return -errno;
-	return r;
-}
-
-_Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *payload, int pid_fd)
-{
-	pid_t pid = 0;
-	int pidfd, r;
-
-	if (setns(box->init_fd, CLONE_NEWPID) < 0)
-		_exit(errno);
-	r = clone_child(CLONE_PARENT, group_of(box), &pid, &pidfd);
-	if (r == 0) {
-		(void)close(pid_fd); /* it ends with us */
-		nc_child_payload(payload);
-	}
-	if (r > 0)
-		r = nc_fd_write_all(pid_fd, &pid, sizeof(pid));
-	_exit(-r);
-}
-
-static int fork_by_sibling(struct nc_box *box, struct nc_payload *payload)
-{
-	int transit_fd = -EBADF, ends[2], go[2];
-	siginfo_t info = {0};
-	pid_t pid = 0;
-	int r;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	if (pipe2(go, O_CLOEXEC) < 0) {
-		r = -errno;
-		(void)close(ends[0]);
-		(void)close(ends[1]);
-		return r;
-	}
-	payload->go_fd = go[0];
-	r = nc_fork(&transit_fd);
-	if (r == 0) {
-		(void)close(go[1]); /* or the payload would wait for itself */
-		fork_sibling(box, payload, ends[1]);
-	}
-	(void)close(ends[1]);
-	(void)close(go[0]);
-	if (r > 0)
-		r = nc_pidfd_wait(transit_fd, nc_clock_ns() + BIRTH_TIMEOUT_NS, &info);
-	if (r == 0 && nc_fd_read_upto(ends[0], &pid, sizeof(pid)) != sizeof(pid))
-		r = info.si_status > 0 ? -info.si_status : -EPROTO;
-	(void)close(ends[0]);
-	(void)nc_fd_close(transit_fd);
-	/* our own child, which nobody else reaps: the number is still its own */
-	box->payload_pid = pid;
-	if (r == 0)
-		r = box->payload_fd = nc_pidfd_open(pid);
-	if (r >= 0)
-		r = nc_fd_write_all(go[1], "g", 1);
-	(void)close(go[1]);
-	return r;
-}
-
-/* What the payload says of itself, then its end of the channel closing when it becomes its program.
- */
-static int read_payload_report(int fd, struct nc_box *box, struct nacre_err *err)
-{
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct nc_payload_report report = {0};
-	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
-	struct msghdr message = {.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes)};
-	struct pollfd event = {.fd = fd, .events = POLLIN};
-	unsigned char first = 0;
-
-	if (poll(&event, 1, BIRTH_TIMEOUT_NS / NC_NS_PER_MS) == 1 &&
-		recv(fd, &first, 1, MSG_PEEK) == 1 && first == NC_PAYLOAD_HELD &&
-		recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == (ssize_t)sizeof(report)) {
-		const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-
-		box->end.landlock = report.landlock;
-		if (header && header->cmsg_type == SCM_RIGHTS)
-			memcpy(&box->listener_fd, CMSG_DATA(header), sizeof(int));
-		box->end.reported = box->listener_fd >= 0;
-		return read_report(fd, 0, err);
-	}
-	/* it failed before that, and says why */
-	return read_report(fd, SIZE_MAX, err);
-}
-
-static int birth_payload(const struct nc_nursery *nursery, const struct nc_box_order *order,
-	const int *stdio, struct nc_box *box, struct nacre_err *err)
-{
-	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
-	struct nc_payload payload = {.box_fd = box->init_fd,
-		.go_fd = -EBADF,
-		.stdio = {stdio[0], stdio[1], stdio[2]},
-		.limits = &order->limits,
-		.dir = order->dir,
-		.argv = argv,
-		.env = env,
-		.single_id = box->slot.lock_fd < 0,
-		.group = group_of(box)};
-	int report[2];
-	int r;
-
-	split_words(&order->argv, argv);
-	split_words(&order->env, env);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, report) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	payload.report_fd = report[1];
-	r = nursery->pid_ns_fd >= 0 ? fork_directly(nursery, box, &payload)
-				    : fork_by_sibling(box, &payload);
-	(void)close(report[1]);
-	if (r < 0)
-		nc_err_errno(err, r, "Fork into the box");
-	else
-		r = read_payload_report(report[0], box, err);
-	(void)close(report[0]);
-	return r;
-}
-
-/* The limits that this host can hold; process 1 is one more process. */
-static int make_group(const struct nc_nursery *nursery, const struct nc_box_order *order,
-	struct nc_box *box, struct nacre_err *err)
-{
-	unsigned int can = nursery->cgroups.can;
-	struct nc_cgroup_limits limits = {
-		.memory_bytes = can & NC_CGROUP_CAN_MEMORY ? order->limits.memory_bytes : 0,
-		.pids = can & NC_CGROUP_CAN_PIDS ? order->limits.pids + 1 : 0,
-		.cpu_milli = can & NC_CGROUP_CAN_CPU ? order->limits.cpu_milli : 0,
-	};
+	static uint64_t counter;
 	char name[32];
+	int r = nc_groups_open(nursery, err);
 
-	if (can == 0)
-		return 0;
-	(void)snprintf(name, sizeof(name), "bx_%llu", (unsigned long long)order->id);
-	return nc_cgroup_make(&nursery->cgroups, name, &limits, &box->group, err);
+	if (r < 0 || nursery->cgroups.can == 0)
+		return r;
+	(void)snprintf(name, sizeof(name), "bx_%llu", (unsigned long long)++counter);
+	return nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
+}
+
+static int make_payload(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	int r = nc_birth_payload(nursery, box, err);
+
+	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
+	return r == 0 && box->order ? nc_birth_deliver(box, err) : r;
 }
 
 /*
- * A payload whose pid was lost on the way from fork_sibling cannot be reaped by it, and until then
- * process 1 cannot end: both are left, dead, to whoever reaps after us.
+ * A process box has a pid namespace where it can be had, for its end. Without one its group must be
+ * able to end it, and without that it may make no processes: nothing of it can survive.
  */
-static void end_first(struct nc_box *box)
+static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
-	siginfo_t info;
+	unsigned int owner = box->slot.held ? box->slot.first_id + NC_SANDBOX_ID : 0;
+	int r = nc_scratch_make(&nursery->scratch, box->end.id, owner, err);
 
-	if (box->init_fd >= 0) {
-		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-		(void)nc_pidfd_wait(box->init_fd, nc_clock_ns() + NC_NS_PER_S, &info);
+	if (r < 0)
+		return r;
+	box->scratch_made = true;
+	if (nursery->user_ns) {
+		r = nc_birth_first(nursery, box, err);
+		box->end.pid_ns = r == 0;
+		if (r == 0)
+			return make_group(nursery, box, err);
+		if (box->init_fd >= 0)
+			return r;
+		nursery->user_ns = false;
+		if (box->order->order.flags & NC_ORDER_MUST_PID_NS)
+			return r;
+		*err = (struct nacre_err){0};
 	}
-	box->init_fd = nc_fd_close(box->init_fd);
+	r = make_group(nursery, box, err);
+	if (r < 0)
+		return r;
+	box->end.alone = !nc_box_group(box);
+	return make_payload(nursery, box, err);
 }
 
-int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *order,
-	const int *stdio, struct nc_box *box, struct nacre_err *err)
+int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err)
 {
-	int r = 0;
+	int r;
 
 	assert(box->state == NC_BOX_FREE);
-	*box = (struct nc_box){.init_fd = -EBADF,
+	*box = (struct nc_box){.state = NC_BOX_GROWING,
+		.init_fd = -EBADF,
 		.payload_fd = -EBADF,
+		.cleaner_fd = -EBADF,
+		.report_fd = -EBADF,
 		.scratch_fd = -EBADF,
 		.listener_fd = -EBADF,
-		.slot = {.lock_fd = -EBADF},
-		.end = {.id = order->id}};
-	err->code = 0;
-	if (nursery->slot_dir_fd >= 0) {
-		r = nc_slot_take(nursery->slot_dir_fd, &box->slot);
-		if (r < 0)
-			nc_err_errno(err, r, "Take a range of user ids");
+		.terminal_fd = -EBADF,
+		.kept_fd = {-EBADF, -EBADF},
+		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
+		.disk_bytes = USUAL_DISK,
+		.inodes = USUAL_INODES};
+	if (order) {
+		note_order(box, order);
+		box->end.tier = order->order.tier;
+		box->disk_bytes = order->order.limits.disk_bytes;
+		box->inodes = order->order.limits.inodes;
 	}
-	if (r == 0)
-		r = make_group(nursery, order, box, err);
-	if (r == 0)
-		r = birth_first(nursery, order, box, err);
-	box->started_ns = nc_clock_ns();
-	if (r == 0)
-		r = birth_payload(nursery, order, stdio, box, err);
-	if (r < 0) {
-		/* the payload first: while it is unreaped the box cannot end */
-		box->payload_fd = nc_pidfd_end(box->payload_fd);
-		end_first(box);
-		box->scratch_fd = nc_fd_close(box->scratch_fd);
-		box->listener_fd = nc_fd_close(box->listener_fd);
-		(void)nc_cgroup_remove(&box->group); /* everything in it has just been reaped */
-		nc_slot_give_back(&box->slot);
+	r = nursery->locks.ids_fd >= 0 ? nc_slot_take(&nursery->locks, &box->slot) : 0;
+	if (r < 0)
+		return nc_err_errno(err, r, "Take a range of user ids");
+	if (box->end.tier == NC_BOX_PROCESS)
+		return begin_process(nursery, box, err);
+	box->end.pid_ns = true;
+	r = nc_birth_first(nursery, box, err);
+	/* while the first process builds the root */
+	return r < 0 ? r : make_group(nursery, box, err);
+}
+
+int nc_box_take(struct nc_box *box, struct nc_box_pending *order, struct nacre_err *err)
+{
+	assert(!box->ordered);
+	note_order(box, order);
+	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
+	if (box->state == NC_BOX_GROWING) /* it follows when the box is there */
+		return 0;
+	box->state = NC_BOX_STARTING;
+	return nc_birth_deliver(box, err);
+}
+
+int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	int r = nc_birth_read_first(box, err);
+
+	if (r < 0)
 		return r;
-	}
-	nc_cgroup_join_close(&box->group);
-	box->deadline_ns = box->started_ns + order->limits.wall_ms * NC_NS_PER_MS;
+	if (!box->order)
+		box->deadline_ns = UINT64_MAX;
+	return make_payload(nursery, box, err);
+}
+
+int nc_box_heard(struct nc_box *box, struct nacre_err *err)
+{
+	int r = nc_birth_read_payload(box, err);
+
+	if (r <= 0)
+		return r;
+	if (box->state == NC_BOX_WAITING)
+		return nc_err_set(err, -ECHILD, "The box died while it waited");
+	drop_order(box);
+	nc_cgroup_limit_close(&box->group);
+	box->started_ns = nc_clock_ns();
+	box->deadline_ns = box->started_ns + box->limits.wall_ms * NC_NS_PER_MS;
+	box->check_ns = box->started_ns + CHECK_NS;
 	box->state = NC_BOX_RUNS;
 	return 0;
 }
 
-void nc_box_payload_ended(struct nc_box *box)
+static void kill_all(struct nc_box *box)
 {
+	nc_cgroup_unthrottle(&box->group);
+	/* process 1 takes the payload with it */
+	if (box->init_fd >= 0)
+		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+	else if (box->payload_fd >= 0)
+		(void)nc_pidfd_kill(box->payload_fd, SIGKILL);
+}
+
+void nc_box_fail(struct nc_box *box)
+{
+	box->failed = true;
+	box->deadline_ns = UINT64_MAX;
+	drop_order(box);
+	box->report_fd = nc_fd_close(box->report_fd);
+	kill_all(box);
+	box->state = NC_BOX_DYING;
+}
+
+void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
+{
+	if (box->state != NC_BOX_RUNS && box->state != NC_BOX_STARTING &&
+		box->state != NC_BOX_GROWING && box->state != NC_BOX_WAITING)
+		return;
+	/* its end is then seen like any other */
+	if (box->end.cause == NC_CAUSE_EXIT)
+		box->end.cause = cause;
+	if (box->state != NC_BOX_RUNS) {
+		bool told = box->failed;
+
+		nc_box_fail(box);
+		box->failed = told;
+	}
+	box->deadline_ns = UINT64_MAX;
+	kill_all(box);
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+/* How the payload ended, and what it and those that it waited for have used. */
+static void reap_payload(struct nc_box *box)
+{
+	struct nc_box_usage *bill = &box->end.usage;
 	struct rusage usage = {0};
 	siginfo_t info = {0};
 
-	assert(box->state == NC_BOX_RUNS);
-	box->end.usage.wall_ns = nc_clock_ns() - box->started_ns;
+	if (box->started_ns > 0)
+		bill->wall_ns = nc_clock_ns() - box->started_ns;
 	(void)syscall(SYS_waitid, P_PIDFD, box->payload_fd, &info, WEXITED | __WALL, &usage);
 	box->payload_fd = nc_fd_close(box->payload_fd);
 	if (info.si_code == CLD_EXITED)
 		box->end.code = (uint32_t)info.si_status;
 	else
 		box->end.signal = (uint32_t)info.si_status;
-	box->end.usage.cpu_user_us =
-		(uint64_t)usage.ru_utime.tv_sec * 1000000 + (uint64_t)usage.ru_utime.tv_usec;
-	box->end.usage.cpu_system_us =
-		(uint64_t)usage.ru_stime.tv_sec * 1000000 + (uint64_t)usage.ru_stime.tv_usec;
-	box->end.usage.memory_peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
-	box->end.usage.context_switches = (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
-	/* process 1 takes everything with it that is left in the box */
-	(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-	box->state = NC_BOX_DYING;
+	bill->cpu_user_us = microseconds(&usage.ru_utime);
+	bill->cpu_system_us = microseconds(&usage.ru_stime);
+	bill->memory_peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	bill->context_switches = (uint64_t)(usage.ru_nvcsw + usage.ru_nivcsw);
+	/* the kernel counts blocks of 512 bytes, whatever the disk has */
+	bill->io_read_bytes = (uint64_t)usage.ru_inblock * 512;
+	bill->io_written_bytes = (uint64_t)usage.ru_oublock * 512;
+	if (box->end.signal == SIGXCPU && box->end.cause == NC_CAUSE_EXIT)
+		box->end.cause = NC_CAUSE_CPU;
+}
+
+static void check_scratch(struct nc_box *box)
+{
+	struct statfs fs;
+
+	if (box->scratch_fd < 0 || fstatfs(box->scratch_fd, &fs) < 0)
+		return;
+	box->end.usage.disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	if (fs.f_bfree == 0)
+		box->end.hit |= NC_HIT_DISK;
+	if (fs.f_ffree == 0)
+		box->end.hit |= NC_HIT_INODES;
+}
+
+/* The bill, once nobody can add to it. */
+static void collect_usage(struct nc_box *box)
+{
+	struct nc_box_usage *bill = &box->end.usage;
+	struct nc_cgroup_usage usage;
+
+	check_scratch(box);
+	if (!nc_box_group(box) || nc_cgroup_usage(&box->group, &usage) < 0)
+		return;
+	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
+		bill->cpu_user_us = usage.cpu_user_us;
+		bill->cpu_system_us = usage.cpu_system_us;
+	}
+	if (box->group.parent->can & NC_CGROUP_CAN_MEMORY)
+		bill->memory_peak_bytes = usage.memory_peak_bytes;
+	bill->pids_peak = usage.pids_peak;
+	bill->pids_refused = usage.pids_refused;
+	bill->oom_kills = usage.oom_kills;
+	box->end.hit |= usage.oom_kills > 0 ? NC_HIT_MEMORY : 0;
+	box->end.hit |= usage.pids_refused > 0 ? NC_HIT_PIDS : 0;
+	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT && box->end.signal == SIGKILL)
+		box->end.cause = NC_CAUSE_MEMORY;
+}
+
+/* Once nobody can add to it: the bill, and then the group goes. */
+static void close_bill(struct nc_box *box)
+{
+	if (box->billed)
+		return;
+	collect_usage(box);
+	box->billed = true;
+	if (box->end.pid_ns)
+		(void)nc_cgroup_remove(&box->group);
+}
+
+/* With everything dead: gives back what it had. */
+static void bury(struct nc_nursery *nursery, struct nc_box *box)
+{
+	box->report_fd = nc_fd_close(box->report_fd);
+	box->scratch_fd = nc_fd_close(box->scratch_fd);
+	box->listener_fd = nc_fd_close(box->listener_fd);
+	box->terminal_fd = nc_fd_close(box->terminal_fd);
+	(void)nc_cgroup_remove(&box->group);
+	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)
+		fputs("nacre-spawner: directories of a box are left for the next sweep\n", stderr);
+	/* a range is given back after everything that has it is gone */
+	nc_slot_give_back(&nursery->locks, &box->slot);
+	box->state = NC_BOX_KEPT;
+}
+
+/* Without a pid namespace the group ends what is left. What does not die even so is announced. */
+static void kill_group(struct nc_box *box)
+{
+	int r = -ETIMEDOUT;
+
+	for (int i = 0; r < 0 && i < KILL_ROUNDS; i++) {
+		r = nc_cgroup_kill(&box->group);
+		if (r == 0)
+			r = nc_cgroup_wait_empty(&box->group, nc_clock_ns() + NC_NS_PER_S);
+	}
+	if (r < 0)
+		fprintf(stderr, "nacre-spawner: processes of a box do not die: %s\n",
+			nc_errno_text(r));
+}
+
+bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
+{
+	if (box->payload_fd >= 0) {
+		reap_payload(box);
+		box->state = NC_BOX_DYING;
+		box->deadline_ns = UINT64_MAX;
+		kill_all(box);
+		/* while process 1 goes; unless others were left, whom it takes along */
+		if (box->init_fd >= 0 && nc_box_group(box) && nc_cgroup_is_empty(&box->group) == 1)
+			close_bill(box);
+		if (box->init_fd >= 0)
+			return false;
+	}
+	box->init_fd = nc_pidfd_end(box->init_fd);
+	close_bill(box);
+	if (box->cleaner_fd < 0 && box->end.tier == NC_BOX_PROCESS && box->scratch_made) {
+		if (!box->end.pid_ns && nc_box_group(box))
+			kill_group(box);
+		box->cleaner_fd = nc_scratch_clean(&nursery->scratch, box->end.id);
+		if (box->cleaner_fd >= 0)
+			return false;
+	}
+	box->cleaner_fd = nc_pidfd_end(box->cleaner_fd);
+	bury(nursery, box);
+	return true;
+}
+
+void nc_box_forget(struct nc_box *box)
+{
+	assert(box->state == NC_BOX_KEPT);
+	box->kept_fd[0] = nc_fd_close(box->kept_fd[0]);
+	box->kept_fd[1] = nc_fd_close(box->kept_fd[1]);
+	box->state = NC_BOX_FREE;
 }
 
 static void count_denied(struct nc_box_end *end, uint32_t call)
@@ -476,59 +414,51 @@ void nc_box_denied(struct nc_box *box)
 	}
 }
 
-void nc_box_check(struct nc_box *box)
+/* Since Linux 6.2 the size of this directory is how many there are. */
+static bool has_all_files(pid_t pid, uint64_t limit)
+{
+	struct stat status;
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	return stat(path, &status) == 0 && status.st_size >= (off_t)limit;
+}
+
+static void check_files(struct nc_box *box)
+{
+	pid_t pids[WATCHED_MAX] = {box->payload_pid};
+	int n = nc_box_group(box) ? nc_cgroup_pids(&box->group, pids, WATCHED_MAX) : 1;
+
+	for (int i = 0; i < n; i++)
+		if (has_all_files(pids[i], box->limits.open_files))
+			box->end.hit |= NC_HIT_FILES;
+}
+
+/* When the CPU time that is left can be used up at the earliest; 0: it is. */
+static uint64_t cpu_time_left_ns(const struct nc_box *box)
+{
+	uint64_t limit_us = box->limits.cpu_time_ms * 1000, used_us = 0;
+
+	if (limit_us == 0 || !nc_box_group(box) || nc_cgroup_cpu_us(&box->group, &used_us) < 0)
+		return UINT64_MAX;
+	if (used_us >= limit_us)
+		return 0;
+	/* one CPU more than the quota rounds up to, since the kernel settles it by slices */
+	return (limit_us - used_us) * 1000 / (box->limits.cpu_milli / 1000 + 1) + NC_NS_PER_MS;
+}
+
+uint64_t nc_box_check(struct nc_box *box, uint64_t now)
 {
 	struct nc_cgroup_usage usage;
+	uint64_t left = cpu_time_left_ns(box);
 
-	if (box->state == NC_BOX_RUNS && group_of(box) &&
-		nc_cgroup_usage(&box->group, &usage) == 0 && usage.oom_kills > 0)
+	if (left == 0) {
+		nc_box_kill(box, NC_CAUSE_CPU);
+	} else if (nc_box_group(box) && nc_cgroup_usage(&box->group, &usage) == 0 &&
+		   usage.oom_kills > 0) {
 		nc_box_kill(box, NC_CAUSE_MEMORY);
-}
-
-/* The bill, once nobody can add to it. */
-static void collect_usage(struct nc_box *box)
-{
-	struct nc_box_usage *bill = &box->end.usage;
-	struct nc_cgroup_usage usage;
-	struct statfs fs;
-
-	if (fstatfs(box->scratch_fd, &fs) == 0)
-		bill->disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
-	if (!group_of(box) || nc_cgroup_usage(&box->group, &usage) < 0)
-		return;
-	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
-		bill->cpu_user_us = usage.cpu_user_us;
-		bill->cpu_system_us = usage.cpu_system_us;
 	}
-	if (box->group.parent->can & NC_CGROUP_CAN_MEMORY)
-		bill->memory_peak_bytes = usage.memory_peak_bytes;
-	bill->pids_peak = usage.pids_peak;
-	bill->pids_refused = usage.pids_refused;
-	bill->oom_kills = usage.oom_kills;
-	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT && box->end.signal == SIGKILL)
-		box->end.cause = NC_CAUSE_MEMORY;
-}
-
-void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
-{
-	if (box->state != NC_BOX_RUNS)
-		return;
-	/* process 1 takes the payload with it; its end is then seen like any other */
-	if (box->end.cause == NC_CAUSE_EXIT)
-		box->end.cause = cause;
-	box->deadline_ns = UINT64_MAX;
-	(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-}
-
-void nc_box_bury(struct nc_box *box)
-{
-	assert(box->state == NC_BOX_DYING);
-	box->init_fd = nc_pidfd_end(box->init_fd);
-	collect_usage(box);
-	box->scratch_fd = nc_fd_close(box->scratch_fd);
-	box->listener_fd = nc_fd_close(box->listener_fd);
-	/* with process 1 reaped nobody is left in the group; a range is given back after that */
-	(void)nc_cgroup_remove(&box->group);
-	nc_slot_give_back(&box->slot);
-	box->state = NC_BOX_FREE;
+	check_scratch(box);
+	check_files(box);
+	return now + (left < CHECK_NS ? left : CHECK_NS);
 }

@@ -4,8 +4,10 @@
 
 #include <sys/types.h>
 
+#include "base/limits.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
+#include "spawner/scratch.h"
 #include "spawner/slot.h"
 
 /* Boxes that one spawner keeps alive at once. */
@@ -14,52 +16,96 @@
 /* What all boxes share. */
 struct nc_nursery {
 	int init_fd;	       /* nacre-init, sealed */
-	int slot_dir_fd;       /* -EBADF: not root, so there are no ranges */
 	int pid_ns_fd;	       /* the spawner's own, to come back to; -EBADF: it may not */
+	bool user_ns;	       /* user namespaces can be had, as far as is known */
 	unsigned int uid, gid; /* whose ids a box without a range maps */
+	struct nc_locks locks;
+	bool groups_open;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
+	struct nc_scratch scratch;	 /* where process boxes work */
+	int bind_fd[NC_BOX_BINDS_MAX];	 /* what the caller allows boxes to be shown */
+	size_t n_binds;
 };
 
 enum nc_box_state {
-	NC_BOX_FREE,  /* nc_box_birth */
-	NC_BOX_RUNS,  /* payload_fd is readable when the payload ends: nc_box_payload_ended;
-			 nc_box_kill at any time */
-	NC_BOX_DYING, /* init_fd is readable when everything in it is dead: nc_box_bury */
+	NC_BOX_FREE,	 /* nc_box_begin */
+	NC_BOX_GROWING,	 /* the first process builds; report_fd: nc_box_grown */
+	NC_BOX_WAITING,	 /* the payload waits for an order; report_fd is readable if it died */
+	NC_BOX_STARTING, /* the payload has its order; report_fd: nc_box_heard */
+	NC_BOX_RUNS,	 /* payload_fd is readable at its end: nc_box_ended */
+	NC_BOX_DYING,	 /* payload_fd, then init_fd, then cleaner_fd: nc_box_ended */
+	NC_BOX_KEPT,	 /* dead, and end is kept for whoever asks: nc_box_forget */
+};
+
+/* An order as it came: the words in it borrow from data. */
+struct nc_box_pending {
+	struct nc_box_order order;
+	int fds[NC_WIRE_FDS_MAX];
+	size_t n_fds;
+	size_t size;
+	unsigned char data[];
 };
 
 struct nc_box {
 	enum nc_box_state state;
+	struct nc_box_pending *order; /* NULL: nobody's yet, or started */
+	bool ordered;		      /* it was given to an order: end.id is that */
+	bool failed;		      /* the order has been told that it failed */
+	bool kept;		      /* it outlives the worker */
+	bool billed;		      /* its usage is collected */
+	bool scratch_made;	      /* a process box has its directories */
 	struct nc_slot slot;
 	struct nc_cgroup group;
-	int init_fd;		     /* pidfd of process 1 */
+	int init_fd;		     /* pidfd of process 1; -EBADF also where there is none */
 	int payload_fd;		     /* pidfd */
+	int cleaner_fd;		     /* pidfd of who clears up a process box's directory */
 	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
+	int report_fd;		     /* the first process's pipe, then the channel to the payload */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
 	int listener_fd; /* readable when a system call was refused: nc_box_denied; or -EBADF */
-	uint64_t started_ns, deadline_ns;
+	int terminal_fd; /* the master of its terminal, until the worker has it */
+	int kept_fd[2];	 /* the reading ends of its output and error */
+	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
+	uint64_t disk_bytes, inodes; /* of the limited file system, as it is */
+	struct nc_box_limits limits;
 	struct nc_box_end end; /* filled as it becomes known */
 };
 
 /*
- * Builds a box and starts the order's program in it, with stdio as its descriptors 0 to 2 (they
- * stay the caller's). On failure everything is undone and err says which step it was.
+ * Begins a box: for the order, which it takes over, or for nobody yet. Below here every function
+ * returns 0, or -errno with err after which the caller calls nc_box_fail.
  */
-int nc_box_birth(const struct nc_nursery *nursery, const struct nc_box_order *order,
-	const int *stdio, struct nc_box *box, struct nacre_err *err);
+int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err);
 
-/* The payload is over: notes how, and kills whatever else is in the box. */
-void nc_box_payload_ended(struct nc_box *box);
+/* Gives a box that is nobody's to an order. */
+int nc_box_take(struct nc_box *box, struct nc_box_pending *order, struct nacre_err *err);
+
+/* The first process has reported. */
+int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+
+/* The payload has reported; the state is NC_BOX_RUNS once it has become its program. */
+int nc_box_heard(struct nc_box *box, struct nacre_err *err);
+
+/* Kills and forgets what there is of a box that could not be made; its end follows by itself. */
+void nc_box_fail(struct nc_box *box);
 
 /* Ends the box; the first cause that is given counts. The payload's end follows by itself. */
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
 
+/* What the box waits for has come; true once it is dead, with end complete, and NC_BOX_KEPT. */
+bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box);
+
 /* Notes refused system calls, some of those that wait, and answers them with EPERM. */
 void nc_box_denied(struct nc_box *box);
 
-/* Looks whether the kernel has begun to kill for memory, which ends the whole box. */
-void nc_box_check(struct nc_box *box);
+/*
+ * Looks at a running box: whether the kernel has begun to kill for memory or its CPU time is up,
+ * which ends it, and which limits it has met. Returns when to look again.
+ */
+uint64_t nc_box_check(struct nc_box *box, uint64_t now);
 
-/* Everything in it is dead: collects, frees, and leaves the box NC_BOX_FREE with end complete. */
-void nc_box_bury(struct nc_box *box);
+/* Lets a dead box go. */
+void nc_box_forget(struct nc_box *box);
 
 #endif

@@ -1,20 +1,28 @@
 /*
  * nacre-spawner: the parent of the unprivileged side and of all boxes, and the only privilege.
  *
- * Theory of operation: `nacre` executes this program in its own place, with its own executable open
- * as descriptor 3 and its arguments as ours. We start it again as the worker, without privilege,
- * with one end of a socket pair as its descriptor 3, and do what it asks for: a closed table of
- * messages, each checked again here. Whatever is not in the table ends the worker. When the worker
- * ends, so do the boxes, and we end with its exit status.
+ *	nacre-spawner WORKER READY BINDS [ARGUMENT...]
+ *
+ * Theory of operation: `nacre` forks; the child becomes the worker, without privilege, and the
+ * parent becomes this program, with one end of a socket pair as descriptor 3. We do what the worker
+ * asks for: a closed table of messages, each checked again here. Whatever is not in the table ends
+ * the worker. When the worker ends, so do its boxes, and we end with its exit status.
+ *
+ * WORKER is its process id. With ARGUMENTs it is started again when it dies, as that command, from
+ * the executable that is open as descriptor 4, and boxes that it wanted kept live on; WORKER 0 is
+ * none yet: it is started, once. READY boxes are prepared at once. BINDS descriptors from 5 on are
+ * what the caller allows boxes to be shown of the host.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
- * locks); (2) start the worker, before we become stranger than it; (3) as an ordinary user, enter a
- * user namespace of our own; (4) drop groups and all capabilities but those that make boxes.
+ * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
+ * groups and all capabilities but those that make boxes; (4) refuse ourselves every system call
+ * that no box is made with.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -24,7 +32,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -34,34 +41,39 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "base/limits.h"
+#include "base/parse.h"
 #include "base/pidfd.h"
 #include "kernel/caps.h"
+#include "kernel/filter.h"
 #include "kernel/userns.h"
 #include "spawner/box.h"
+#include "spawner/groups.h"
+#include "spawner/worker.h"
 
-#define WORKER_EXE_FD 3
+#define SOCKET_FD 3
+#define WORKER_EXE_FD 4
+#define BINDS_FD 5
 #define EXIT_SELF 125
 
-/* What the worker runs as when root started us: an id that owns nothing. */
-#define WORKER_ID (NC_SLOT_FIRST_ID - 1)
+/* Above all that boxes may have. */
+#define SPAWNER_PRIORITY (-10)
 
 /* nacre-init is a few kilobytes. */
 #define INIT_SIZE_MAX (1024U * 1024)
 
-/* How often a running box is looked at: version 1 kills one process for memory, not the group. */
-#define CHECK_NS (100 * NC_NS_PER_MS)
+/* How often dying boxes are looked after, should a stranger hold one up. */
+#define STRAYS_NS (100 * NC_NS_PER_MS)
+
+/* What all boxes together may take to die when we end, and how often strays are looked for. */
+#define BURY_NS (90 * NC_NS_PER_S)
+#define BURY_TICK_MS 20
 
 struct spawner {
 	struct nc_nursery nursery;
-	int worker_pidfd;
-	pid_t worker_pid;
-	int worker_fd; /* our end of the pair; -EBADF once the worker is gone */
+	struct nc_worker worker;
 	int signal_fd;
-	bool greeted;
-	bool broken;	     /* the worker was ended by us */
-	char id[NC_ID_SIZE]; /* names our lock and our control groups */
-	int lock_fd;
+	size_t ready; /* neutral boxes to keep prepared */
+	bool ends;    /* by a signal: the worker is not started again */
 	struct nc_wire_packet packet;
 	struct nc_box boxes[NC_BOXES_MAX];
 };
@@ -108,100 +120,46 @@ static int load_init(struct nacre_err *err)
 }
 
 /*
- * Whether ranges of ids can be mapped: root of the first user namespace. In any other one a box
- * runs as whoever we are, which must not be the host's root under another number: /proc/sys belongs
- * to that root, and shows us by which number we would know it.
+ * The user namespace that an ordinary user's boxes are made in; who is root of one already has it.
+ * With mounts of its own: those of another namespace cannot be cloned, nor a file system resized.
  */
-static int has_ranges(bool *ret_ranges, struct nacre_err *err)
+static void enter_own_namespaces(void)
 {
-	cleanup_free char *map = NULL;
-	unsigned long inside, outside, count;
-	struct stat status;
-	char *at;
-	int r = nc_fd_read_proc("/proc/self/uid_map", &map);
-
-	if (r < 0 || stat("/proc/sys", &status) < 0)
-		return nc_err_errno(err, r < 0 ? r : -errno, "Look at our own mapping of ids");
-	/* the first line, "inside outside count"; an empty map reads as zeros, which is no range */
-	inside = strtoul(map, &at, 10);
-	outside = strtoul(at, &at, 10);
-	count = strtoul(at, &at, 10);
-	*ret_ranges = geteuid() == 0 && inside == 0 && outside == 0 && count > NC_SLOT_FIRST_ID;
-	if (!*ret_ranges && status.st_uid == geteuid())
-		return nc_err_set(err, -EPERM,
-			"In this user namespace we are the host's root, and boxes would run as it: "
-			"run Nacre outside of it, or as another user");
-	return 0;
-}
-
-_Noreturn static void give_up(const char *step)
-{
-	fprintf(stderr, "nacre-spawner: start the worker: %s: %s\n", step, nc_errno_text(errno));
-	_exit(EXIT_SELF);
-}
-
-_Noreturn static void become_worker(int socket_fd, char **argv, bool drop)
-{
-	int exe_fd;
-
-	if (drop && (setgroups(0, NULL) < 0 || nc_caps_bound() < 0 ||
-			    setresgid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 ||
-			    setresuid(WORKER_ID, WORKER_ID, WORKER_ID) < 0 || nc_caps_set(0) < 0))
-		give_up("drop privileges");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
-		setenv("NACRE_SPAWNER", "3", 1) < 0)
-		give_up("set no_new_privs");
-	/* its own executable moves away from 3, where the socket has to be */
-	exe_fd = nc_fd_dup(WORKER_EXE_FD);
-	if (exe_fd < 0 || dup2(socket_fd, 3) < 0 || close_range(4, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
-		give_up("hand over the socket");
-	(void)syscall(SYS_execveat, exe_fd, "", argv, environ, AT_EMPTY_PATH);
-	give_up("execute it");
-}
-
-static int start_worker(char **argv, bool drop, struct nacre_err *err)
-{
-	int ends[2];
-	int r = 0;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	spawner.worker_pid = fork();
-	if (spawner.worker_pid == 0)
-		become_worker(ends[1], argv, drop);
-	spawner.worker_pidfd = spawner.worker_pid < 0 ? -errno : nc_pidfd_open(spawner.worker_pid);
-	(void)close(ends[1]);
-	(void)close(WORKER_EXE_FD);
-	spawner.worker_fd = ends[0];
-	if (spawner.worker_pidfd < 0)
-		r = spawner.worker_pidfd;
-	else if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-		r = -errno;
-	return r < 0 ? nc_err_errno(err, r, "Start the worker") : 0;
+	spawner.nursery.user_ns =
+		(geteuid() == 0 || nc_userns_enter_self() == 0) && unshare(CLONE_NEWNS) == 0;
 }
 
 static int lock_in(bool ranges, struct nacre_err *err)
 {
 	/*
 	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. KILL: ending them.
-	 * DAC_OVERRIDE: the top of a cgroup hierarchy is read-only even for its owner. In a user
-	 * namespace of our own we map the id that is 0 there, for which Linux 5.12 wants SETFCAP.
+	 * CHOWN: the directories of process boxes. DAC_OVERRIDE: the top of a cgroup hierarchy is
+	 * read-only even for its owner. In a user namespace of our own we map the id that is 0
+	 * there, for which Linux 5.12 wants SETFCAP.
 	 */
-	const uint64_t keep = 1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN |
-			      1ULL << CAP_KILL | 1ULL << CAP_SYS_PTRACE |
-			      1ULL << (ranges ? CAP_DAC_OVERRIDE : CAP_SETFCAP);
+	const uint64_t keep =
+		1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN | 1ULL << CAP_KILL |
+		1ULL << CAP_SYS_PTRACE |
+		(ranges ? 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_CHOWN : 1ULL << CAP_SETFCAP);
+	bool has_caps;
 	int r = 0;
 
-	if (!ranges && geteuid() != 0)
-		r = nc_userns_enter_self();
-	if (r < 0)
-		return nc_err_errno(err, r, "Make a user namespace (see: nacre doctor)");
+	/* deadlines are kept under load too; what we start takes its own place again */
+	(void)setpriority(PRIO_PROCESS, 0, SPAWNER_PRIORITY); /* an ordinary user may not */
+	spawner.nursery.user_ns = true;
+	if (!ranges)
+		enter_own_namespaces();
+	has_caps = geteuid() == 0;
 	if (ranges && setgroups(0, NULL) < 0)
 		return nc_err_errno(err, -errno, "Drop groups");
-	r = nc_caps_bound();
-	if (r == 0)
+	if (has_caps)
+		r = nc_caps_bound();
+	if (r == 0 && has_caps)
 		r = nc_caps_set(keep);
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = -errno;
+	/* what a box leaves behind comes to us, so that we see the end of it */
+	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		r = -errno;
 	spawner.nursery.pid_ns_fd =
 		ranges ? open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC) : -EBADF;
@@ -228,31 +186,11 @@ static int catch_signals(struct nacre_err *err)
 	return spawner.signal_fd < 0 ? nc_err_errno(err, -errno, "Catch signals") : 0;
 }
 
-/* A worker that breaks the rules is ended; its boxes follow. */
-static void end_worker(const char *why)
-{
-	fprintf(stderr, "nacre-spawner: ending the worker: %s\n", why);
-	spawner.broken = true;
-	(void)nc_pidfd_kill(spawner.worker_pidfd, SIGKILL);
-	spawner.worker_fd = nc_fd_close(spawner.worker_fd);
-}
-
-/* We never wait for the worker: boxes have deadlines. One that does not read its mail is ended. */
-static void send_and_free(struct nc_wire_out *out)
-{
-	int r = spawner.worker_fd >= 0 ? nc_wire_send(spawner.worker_fd, out, NULL, 0) : 0;
-
-	if (r == -EAGAIN)
-		end_worker("it does not read its messages");
-	else if (r < 0)
-		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
-	nc_wire_out_done(out);
-}
-
 static struct nc_box *find_box(uint64_t id)
 {
 	for (size_t i = 0; i < NC_BOXES_MAX; i++)
-		if (spawner.boxes[i].state != NC_BOX_FREE && spawner.boxes[i].end.id == id)
+		if (spawner.boxes[i].state != NC_BOX_FREE && spawner.boxes[i].ordered &&
+			spawner.boxes[i].end.id == id)
 			return &spawner.boxes[i];
 	return NULL;
 }
@@ -265,20 +203,162 @@ static struct nc_box *free_box(void)
 	return NULL;
 }
 
-static int handle_hello(struct nc_wire_in *in)
+/* A box that is nobody's yet, one that waits rather than one that grows; and how many there are. */
+static struct nc_box *prepared_box(size_t *ret_n)
+{
+	struct nc_box *found = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		struct nc_box *box = &spawner.boxes[i];
+
+		if (box->ordered || (box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING))
+			continue;
+		++*ret_n;
+		if (!found || (box->state == NC_BOX_WAITING && found->state != NC_BOX_WAITING))
+			found = box;
+	}
+	return found;
+}
+
+static void tell_failure(uint64_t id, const struct nacre_err *err)
 {
 	struct nc_wire_out out;
+
+	nc_wire_begin(&out, NC_BOX_FAILED);
+	nc_wire_put_u64(&out, id);
+	nc_wire_put_u32(&out, (uint32_t)-err->code);
+	nc_wire_put_text(&out, err->message);
+	nc_worker_send(&spawner.worker, &out, NULL, 0);
+}
+
+static void tell_start(struct nc_box *box)
+{
+	struct nc_wire_out out;
+
+	nc_wire_begin(&out, NC_BOX_STARTED);
+	nc_wire_put_u64(&out, box->end.id);
+	nc_wire_put_u64(&out, box->started_ns - box->ordered_ns);
+	nc_worker_send(&spawner.worker, &out, &box->terminal_fd, box->terminal_fd >= 0 ? 1 : 0);
+	box->terminal_fd = nc_fd_close(box->terminal_fd);
+}
+
+static void tell_end(const struct nc_box *box)
+{
+	struct nc_wire_out out;
+
+	nc_wire_begin(&out, NC_BOX_ENDED);
+	nc_boxwire_put_end(&out, &box->end);
+	nc_worker_send(&spawner.worker, &out, NULL, 0);
+}
+
+/* What a box waited for has come. */
+static void end_step(struct nc_box *box)
+{
+	if (!nc_box_ended(&spawner.nursery, box))
+		return;
+	if (box->ordered && !box->failed)
+		tell_end(box);
+	if (!box->kept || box->failed)
+		nc_box_forget(box);
+}
+
+/* The outcome of a step of a birth. */
+static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
+{
+	if (r >= 0)
+		return;
+	if (box->ordered)
+		tell_failure(box->end.id, err);
+	else
+		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
+	/* what cannot be prepared would be tried for ever */
+	if (!box->ordered)
+		spawner.ready = 0;
+	nc_box_fail(box);
+	if (box->payload_fd < 0 && box->init_fd < 0)
+		end_step(box);
+}
+
+static void begin_box(struct nc_box *box, struct nc_box_pending *order)
+{
+	struct nacre_err err = {0};
+
+	birth_step(box, nc_box_begin(&spawner.nursery, box, order, &err), &err);
+}
+
+/* One more neutral box, if there are fewer than wanted; false if there is nothing to do. */
+static bool prepare_box(void)
+{
+	struct nc_box *box;
+	size_t n;
+
+	(void)prepared_box(&n);
+	box = n < spawner.ready ? free_box() : NULL;
+	if (!box)
+		return false;
+	begin_box(box, NULL);
+	return true;
+}
+
+static void tell_adopted(void)
+{
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		struct nc_box *box = &spawner.boxes[i];
+		struct nc_wire_out out;
+
+		if (box->state == NC_BOX_FREE || !box->kept || box->failed)
+			continue;
+		nc_wire_begin(&out, NC_BOX_ADOPT);
+		nc_wire_put_u64(&out, box->end.id);
+		nc_worker_send(&spawner.worker, &out, box->kept_fd, 2);
+		if (box->state == NC_BOX_KEPT)
+			tell_end(box);
+	}
+}
+
+/* Whether root may make user namespaces: by making one, unless a box has shown it already. */
+static bool can_make_user_ns(void)
+{
+	static bool tried;
+	int r, pidfd = -EBADF;
+	struct clone_args arguments = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PIDFD,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD};
+
+	if (tried || spawner.nursery.pid_ns_fd < 0 || spawner.boxes[0].state != NC_BOX_FREE)
+		return spawner.nursery.user_ns;
+	tried = true;
+	r = (int)syscall(SYS_clone3, &arguments, sizeof(arguments));
+	if (r == 0)
+		_exit(0);
+	(void)nc_pidfd_end(pidfd);
+	return r > 0;
+}
+
+static int handle_hello(struct nc_wire_in *in)
+{
+	struct nacre_err err = {0};
+	struct nc_wire_out out;
 	struct nc_box_host host = {
-		.ranges = spawner.nursery.slot_dir_fd >= 0, .cgroups = spawner.nursery.cgroups.can};
+		.ranges = spawner.nursery.locks.ids_fd >= 0, .user_ns = spawner.nursery.user_ns};
 	uint32_t version = nc_wire_get_u32(in);
 
 	if (nc_wire_close(in) < 0 || version != NC_BOXWIRE_VERSION)
 		return -EBADMSG;
-	spawner.greeted = true;
+	if (nc_groups_open(&spawner.nursery, &err) < 0) {
+		nc_worker_end(&spawner.worker, err.message);
+		return 0;
+	}
+	host.cgroups = spawner.nursery.cgroups.can;
+	host.user_ns = spawner.nursery.user_ns = can_make_user_ns();
+	spawner.worker.greeted = true;
+	nc_scratch_path(&spawner.nursery.scratch, host.scratch);
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
 	nc_boxwire_put_host(&out, &host);
-	send_and_free(&out);
+	nc_worker_send(&spawner.worker, &out, NULL, 0);
+	tell_adopted();
 	return 0;
 }
 
@@ -297,15 +377,15 @@ static bool limits_are_sane(const struct nc_box_limits *limits)
 	       within(limits->inodes, 16, 1ULL << 32) && within(limits->open_files, 8, 1U << 20);
 }
 
-static void report_failure(uint64_t id, const struct nacre_err *err)
+static bool binds_are_sane(const struct nc_box_order *order)
 {
-	struct nc_wire_out out;
-
-	nc_wire_begin(&out, NC_BOX_FAILED);
-	nc_wire_put_u64(&out, id);
-	nc_wire_put_u32(&out, (uint32_t)-err->code);
-	nc_wire_put_text(&out, err->message);
-	send_and_free(&out);
+	if (order->n_binds > 0 && order->tier != NC_BOX_CONTAINER)
+		return false;
+	for (size_t i = 0; i < order->n_binds; i++)
+		if (order->binds[i].index >= spawner.nursery.n_binds ||
+			!nc_box_target_ok(order->binds[i].target))
+			return false;
+	return true;
 }
 
 /* Pipes and /dev/null: a file could be read back, a directory entered, a socket carry descriptors.
@@ -319,36 +399,84 @@ static bool is_stream(int fd)
 		       (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)));
 }
 
-/* Safe: what is built is fixed but for numbers in range; strings are used inside the box only. */
+/*
+ * A directory that the worker could open to read: a mere path descriptor is to be had of every
+ * directory, Landlock or not.
+ */
+static bool is_readable_directory(int fd)
+{
+	struct stat status;
+	int flags = fcntl(fd, F_GETFL);
+
+	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && flags >= 0 &&
+	       !(flags & O_PATH);
+}
+
+static bool descriptors_are_sane(const struct nc_box_order *order)
+{
+	const int *fds = spawner.packet.fds;
+	size_t n = 0;
+
+	if (spawner.packet.n_fds != nc_box_order_fds(order))
+		return false;
+	for (; !(order->flags & NC_ORDER_TTY) && n < 3; n++)
+		if (!is_stream(fds[n]))
+			return false;
+	if (order->flags & NC_ORDER_IMAGE)
+		if (order->tier != NC_BOX_CONTAINER || !is_readable_directory(fds[n++]))
+			return false;
+	for (; n < spawner.packet.n_fds; n++)
+		if (!is_stream(fds[n]))
+			return false;
+	return true;
+}
+
+/* The order that has just come, to be kept; its descriptors go along. NULL: out of memory. */
+static struct nc_box_pending *keep_order(void)
+{
+	struct nc_box_pending *pending = calloc(1, sizeof(*pending) + spawner.packet.size);
+	struct nc_wire_in in;
+
+	if (!pending)
+		return NULL;
+	pending->size = spawner.packet.size;
+	memcpy(pending->data, spawner.packet.data, pending->size);
+	/* again from the copy: words borrow from where they were read */
+	if (nc_wire_open(&in, pending->data, pending->size) == 0)
+		nc_boxwire_get_order(&in, &pending->order);
+	pending->n_fds = spawner.packet.n_fds;
+	for (size_t i = 0; i < pending->n_fds; i++) {
+		pending->fds[i] = spawner.packet.fds[i];
+		spawner.packet.fds[i] = -EBADF;
+	}
+	return pending;
+}
+
+/* Safe: what is built is fixed but for numbers in range, directories that the caller allowed by
+ * index and an image that the worker itself could open; strings are used inside the box only. */
 static int handle_run(struct nc_wire_in *in)
 {
+	static struct nc_box_order order;
 	struct nacre_err err = {0};
-	struct nc_box_order order;
-	struct nc_box *box = free_box();
-	struct nc_wire_out out;
-	uint64_t started = nc_clock_ns();
+	struct nc_box_pending *pending;
+	struct nc_box *box;
+	size_t n;
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !limits_are_sane(&order.limits) || order.dir[0] != '/' ||
-		find_box(order.id) || !is_stream(spawner.packet.fds[0]) ||
-		!is_stream(spawner.packet.fds[1]) || !is_stream(spawner.packet.fds[2]))
+		!binds_are_sane(&order) || !descriptors_are_sane(&order) || find_box(order.id))
 		return -EBADMSG;
-	if (!box)
-		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already", NC_BOXES_MAX);
-	else
-		(void)nc_box_birth(&spawner.nursery, &order, spawner.packet.fds, box, &err);
-	/* the box's ends of the pipes are the box's alone: else their other ends would never see an
-	 * end */
-	for (size_t i = 0; i < spawner.packet.n_fds; i++)
-		spawner.packet.fds[i] = nc_fd_close(spawner.packet.fds[i]);
-	if (err.code < 0) {
-		report_failure(order.id, &err);
-		return 0;
+	box = nc_box_is_neutral(&order) ? prepared_box(&n) : NULL;
+	pending = box || free_box() ? keep_order() : NULL;
+	if (!pending) {
+		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already, or no memory",
+			NC_BOXES_MAX);
+		tell_failure(order.id, &err);
+	} else if (box) {
+		birth_step(box, nc_box_take(box, pending, &err), &err);
+	} else {
+		begin_box(free_box(), pending);
 	}
-	nc_wire_begin(&out, NC_BOX_STARTED);
-	nc_wire_put_u64(&out, order.id);
-	nc_wire_put_u64(&out, nc_clock_ns() - started);
-	send_and_free(&out);
 	return 0;
 }
 
@@ -367,16 +495,44 @@ static int handle_kill(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Everything that may be asked, when, and with how many descriptors. */
+/* Safe: a number with a maximum of our own. */
+static int handle_ready(struct nc_wire_in *in)
+{
+	uint32_t n = nc_wire_get_u32(in);
+
+	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
+		return -EBADMSG;
+	spawner.ready = n;
+	return 0;
+}
+
+/* Safe: only a box that is dead is let go. */
+static int handle_forget(struct nc_wire_in *in)
+{
+	uint64_t id = nc_wire_get_u64(in);
+	struct nc_box *box;
+
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	box = find_box(id);
+	if (!box || box->state != NC_BOX_KEPT)
+		return -EBADMSG;
+	nc_box_forget(box);
+	return 0;
+}
+
+/* Everything that may be asked, when, and with how many descriptors at most. */
 static const struct {
 	enum nc_box_message type;
 	bool greeted; /* the state that it belongs to */
-	size_t n_fds;
+	size_t max_fds;
 	int (*handle)(struct nc_wire_in *in);
 } requests[] = {
 	{NC_BOX_HELLO, false, 0, handle_hello},
-	{NC_BOX_RUN, true, 3, handle_run},
+	{NC_BOX_RUN, true, 6, handle_run},
 	{NC_BOX_KILL, true, 0, handle_kill},
+	{NC_BOX_READY, true, 0, handle_ready},
+	{NC_BOX_FORGET, true, 0, handle_forget},
 };
 
 static void handle_packet(void)
@@ -384,52 +540,63 @@ static void handle_packet(void)
 	struct nc_wire_in in;
 
 	if (nc_wire_open(&in, spawner.packet.data, spawner.packet.size) < 0) {
-		end_worker("not a message");
+		nc_worker_end(&spawner.worker, "not a message");
 		return;
 	}
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
 		if (requests[i].type != in.type)
 			continue;
-		if (requests[i].greeted != spawner.greeted ||
-			requests[i].n_fds != spawner.packet.n_fds || requests[i].handle(&in) < 0)
-			end_worker("a message that breaks the rules");
+		if (requests[i].greeted != spawner.worker.greeted ||
+			requests[i].max_fds < spawner.packet.n_fds || requests[i].handle(&in) < 0)
+			nc_worker_end(&spawner.worker, "a message that breaks the rules");
 		return;
 	}
-	end_worker("an unknown message");
+	nc_worker_end(&spawner.worker, "an unknown message");
 }
 
 static void receive(void)
 {
-	int r = nc_wire_receive(spawner.worker_fd, &spawner.packet, 3);
+	int r = nc_wire_receive(spawner.worker.fd, &spawner.packet, 6);
 
 	if (r > 0)
 		handle_packet();
 	else if (r == -EAGAIN)
 		return;
 	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
-		spawner.worker_fd = nc_fd_close(spawner.worker_fd);
+		spawner.worker.fd = nc_fd_close(spawner.worker.fd);
 	else
-		end_worker(r == -EBADMSG ? "a broken message" : nc_errno_text(r));
+		nc_worker_end(
+			&spawner.worker, r == -EBADMSG ? "a broken message" : nc_errno_text(r));
+	/* what the handler did not take is not kept open until the next message */
+	for (size_t i = 0; i < spawner.packet.n_fds; i++)
+		spawner.packet.fds[i] = nc_fd_close(spawner.packet.fds[i]);
 }
 
-static void tell_end(const struct nc_box *box)
-{
-	struct nc_wire_out out;
-
-	nc_wire_begin(&out, NC_BOX_ENDED);
-	nc_boxwire_put_end(&out, &box->end);
-	send_and_free(&out);
-}
-
-/* The payload has ended, or everything has. */
+/* Something has happened to what the box waits for in its state. */
 static void handle_box(struct nc_box *box)
 {
-	if (box->state == NC_BOX_RUNS) {
-		nc_box_payload_ended(box);
-	} else if (box->state == NC_BOX_DYING) {
-		nc_box_bury(box);
-		tell_end(box);
+	struct nacre_err err = {0};
+
+	if (box->state == NC_BOX_GROWING) {
+		birth_step(box, nc_box_grown(&spawner.nursery, box, &err), &err);
+	} else if (box->state == NC_BOX_WAITING || box->state == NC_BOX_STARTING) {
+		birth_step(box, nc_box_heard(box, &err), &err);
+		if (box->state == NC_BOX_RUNS)
+			tell_start(box);
+	} else {
+		end_step(box);
 	}
+}
+
+static void box_is_late(struct nc_box *box)
+{
+	struct nacre_err err = {0};
+
+	if (box->state == NC_BOX_RUNS)
+		nc_box_kill(box, NC_CAUSE_WALL);
+	else
+		birth_step(
+			box, nc_err_set(&err, -ETIMEDOUT, "The box did not come up in time"), &err);
 }
 
 static uint64_t check_deadlines(void)
@@ -439,40 +606,58 @@ static uint64_t check_deadlines(void)
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
-		if (box->state == NC_BOX_DYING && now + CHECK_NS < next)
-			next = now + CHECK_NS;
-		if (box->state != NC_BOX_RUNS)
+		if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
 			continue;
+		if (box->state == NC_BOX_DYING && now + STRAYS_NS < next)
+			next = now + STRAYS_NS;
 		if (box->deadline_ns <= now)
-			nc_box_kill(box, NC_CAUSE_WALL);
+			box_is_late(box);
 		else if (box->deadline_ns < next)
 			next = box->deadline_ns;
-		if (spawner.nursery.cgroups.can & NC_CGROUP_CAN_MEMORY) {
-			nc_box_check(box);
-			if (now + CHECK_NS < next)
-				next = now + CHECK_NS;
-		}
+		if (box->state != NC_BOX_RUNS)
+			continue;
+		if (box->check_ns <= now)
+			box->check_ns = nc_box_check(box, now);
+		if (box->check_ns < next)
+			next = box->check_ns;
 	}
 	return next;
 }
 
-/* Two descriptors per box: its end (the payload's, then process 1's), and its refused calls. */
+static int fd_of_state(const struct nc_box *box)
+{
+	switch (box->state) {
+	case NC_BOX_GROWING:
+	case NC_BOX_WAITING:
+	case NC_BOX_STARTING:
+		return box->report_fd;
+	case NC_BOX_RUNS:
+	case NC_BOX_DYING:
+		return box->payload_fd >= 0 ? box->payload_fd
+		       : box->init_fd >= 0  ? box->init_fd
+					    : box->cleaner_fd;
+	case NC_BOX_FREE:
+	case NC_BOX_KEPT:
+		break;
+	}
+	return -EBADF;
+}
+
+/* Two descriptors per box: what its state waits for, and its refused calls. */
 static size_t collect_events(struct pollfd *events, struct nc_box **owners)
 {
 	size_t n = 0;
 
-	events[n++] = (struct pollfd){.fd = spawner.worker_pidfd, .events = POLLIN};
+	events[n++] = (struct pollfd){.fd = spawner.worker.pidfd, .events = POLLIN};
 	events[n++] = (struct pollfd){.fd = spawner.signal_fd, .events = POLLIN};
-	events[n++] = (struct pollfd){.fd = spawner.worker_fd, .events = POLLIN};
+	events[n++] = (struct pollfd){.fd = spawner.worker.fd, .events = POLLIN};
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_FREE)
 			continue;
 		owners[n] = owners[n + 1] = box;
-		events[n++] = (struct pollfd){
-			.fd = box->state == NC_BOX_RUNS ? box->payload_fd : box->init_fd,
-			.events = POLLIN};
+		events[n++] = (struct pollfd){.fd = fd_of_state(box), .events = POLLIN};
 		events[n++] = (struct pollfd){.fd = box->listener_fd, .events = POLLIN};
 	}
 	return n;
@@ -488,12 +673,13 @@ static void reap_strays(void)
 		siginfo_t info = {0};
 
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
-			info.si_pid <= 0 || info.si_pid == spawner.worker_pid)
+			info.si_pid <= 0 || info.si_pid == spawner.worker.pid)
 			return;
 		for (size_t j = 0; j < NC_BOXES_MAX; j++)
 			if (spawner.boxes[j].state != NC_BOX_FREE &&
 				(spawner.boxes[j].init_pid == info.si_pid ||
-					spawner.boxes[j].payload_pid == info.si_pid))
+					spawner.boxes[j].payload_pid == info.si_pid ||
+					spawner.boxes[j].cleaner_fd >= 0))
 				return; /* seen by its own descriptor */
 		(void)waitpid(info.si_pid, NULL, WNOHANG | __WALL);
 	}
@@ -508,8 +694,11 @@ static void serve(void)
 	for (;;) {
 		uint64_t next = check_deadlines();
 		size_t n = collect_events(events, owners);
-		int r = poll(events, n, next == UINT64_MAX ? -1 : nc_clock_left_ms(next));
+		int r = poll(events, n, 0);
 
+		/* boxes are prepared only when nobody waits for anything else */
+		if (r == 0 && !prepare_box())
+			r = poll(events, n, next == UINT64_MAX ? -1 : nc_clock_left_ms(next));
 		if (r < 0)
 			continue; /* interrupted */
 		if (r == 0)
@@ -520,61 +709,71 @@ static void serve(void)
 			if (events[i].revents)
 				handle_box(owners[i]);
 		}
-		if (events[1].revents)
-			(void)nc_pidfd_kill(spawner.worker_pidfd, SIGKILL);
-		if (events[2].revents && spawner.worker_fd >= 0)
+		if (events[1].revents) {
+			spawner.ends = true;
+			(void)nc_pidfd_kill(spawner.worker.pidfd, SIGKILL);
+		}
+		if (events[2].revents && spawner.worker.fd >= 0)
 			receive();
 		if (events[0].revents)
 			return;
 	}
 }
 
-/* Ends every box that is left, and does not return before all of them are dead. */
-static void end_boxes(void)
+/* Ends every box that is left, but for kept ones if somebody will ask for them. */
+static void end_boxes(bool all)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++)
-		nc_box_kill(&spawner.boxes[i], NC_CAUSE_CANCEL);
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
-		if (spawner.boxes[i].state == NC_BOX_RUNS)
-			nc_box_payload_ended(&spawner.boxes[i]);
-		if (spawner.boxes[i].state == NC_BOX_DYING)
-			nc_box_bury(&spawner.boxes[i]);
+		if (!all && spawner.boxes[i].kept)
+			continue;
+		nc_box_kill(&spawner.boxes[i], NC_CAUSE_CANCEL);
+		spawner.boxes[i].failed = true; /* there is nobody to tell of its end */
 	}
 }
 
-/* Only ids of spawners are judged, and each by its own lock; others' groups are others' business.
- */
-static bool is_dead_spawner(const char *id, void *context)
+/* Does not return before all boxes are dead, or will not die: what is left then goes with us. */
+static void bury_boxes(void)
 {
-	(void)context;
-	return strncmp(id, "sp_", 3) == 0 && nc_slot_is_dead(spawner.nursery.slot_dir_fd, id);
+	uint64_t deadline = nc_clock_ns() + BURY_NS;
+
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		struct nc_box *box = &spawner.boxes[i];
+
+		while (box->state != NC_BOX_FREE && box->state != NC_BOX_KEPT &&
+			nc_clock_ns() < deadline) {
+			struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
+
+			if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1)
+				(void)nc_box_ended(&spawner.nursery, box);
+			else
+				reap_strays();
+		}
+	}
 }
 
-/* The control groups of our boxes, and an end to those whose spawner is gone. */
-static int open_groups(struct nacre_err *err)
+/* Serves one worker after the other, for as long as one is to be had; the last one's exit code. */
+static int serve_all(void)
 {
-	int r = nc_id_new("sp", spawner.id);
+	struct nacre_err err = {0};
+	int code;
 
-	if (r < 0)
-		return nc_err_errno(err, r, "Make an id");
-	spawner.lock_fd = nc_slot_lock_self(spawner.nursery.slot_dir_fd, spawner.id, err);
-	if (spawner.lock_fd < 0)
-		return spawner.lock_fd;
-	r = nc_cgroup_parent_open(&spawner.nursery.cgroups, spawner.id, err);
-	if (r < 0)
-		return r;
-	r = nc_cgroup_sweep(&spawner.nursery.cgroups, is_dead_spawner, NULL);
-	if (r < 0)
-		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
-	else
-		nc_slot_sweep(spawner.nursery.slot_dir_fd);
-	return 0;
+	for (;;) {
+		serve();
+		code = nc_worker_reap(&spawner.worker);
+		if (!spawner.worker.argv || spawner.ends || code == 0)
+			return code;
+		end_boxes(false);
+		if (nc_worker_start(&spawner.worker, &err) < 0)
+			return fail(&err);
+	}
 }
 
-static void close_groups(void)
+static void close_places(void)
 {
-	nc_cgroup_parent_close(&spawner.nursery.cgroups);
-	nc_slot_unlock_self(spawner.nursery.slot_dir_fd, spawner.id, spawner.lock_fd);
+	if (spawner.nursery.groups_open)
+		nc_cgroup_parent_close(&spawner.nursery.cgroups);
+	nc_locks_close(&spawner.nursery.locks, spawner.nursery.scratch.id);
+	nc_scratch_close(&spawner.nursery.scratch);
 }
 
 /* A box takes some twenty descriptors; the limit that shells set is for programs with select(). */
@@ -589,57 +788,93 @@ static void raise_limits(void)
 	}
 }
 
-static int start(char **argv, struct nacre_err *err)
+/* What we were started with: see the top of this file. */
+static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
+{
+	uint64_t ready, binds;
+
+	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 ||
+		nc_parse_u64(argv[2], 0, NC_BOX_READY_MAX, &ready) < 0 ||
+		nc_parse_u64(argv[3], 0, NC_BOX_BINDS_MAX, &binds) < 0 || *ret_worker == 1 ||
+		(*ret_worker == 0 && argc < 5) ||
+		fcntl(*ret_worker > 0 ? SOCKET_FD : WORKER_EXE_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -EINVAL;
+	spawner.ready = ready;
+	spawner.nursery.n_binds = binds;
+	for (size_t i = 0; i < binds; i++) {
+		spawner.nursery.bind_fd[i] = BINDS_FD + (int)i;
+		if (fcntl(spawner.nursery.bind_fd[i], F_SETFD, FD_CLOEXEC) < 0)
+			return -EINVAL;
+	}
+	if (argc > 4) {
+		spawner.worker.argv = argv + 4;
+		spawner.worker.exe_fd = WORKER_EXE_FD;
+	}
+	return argc > 4 ? fcntl(WORKER_EXE_FD, F_SETFD, FD_CLOEXEC) : 0;
+}
+
+static int start(uint64_t worker, struct nacre_err *err)
 {
 	bool ranges = false;
-	int r = has_ranges(&ranges, err);
+	int r = nc_privilege_ranges(&ranges, err);
 
-	spawner.nursery.slot_dir_fd = -EBADF;
+	spawner.worker.ranges = spawner.nursery.scratch.ranges = ranges;
 	if (r == 0) {
+		r = worker > 0 ? nc_worker_take(&spawner.worker, (pid_t)worker, SOCKET_FD, err)
+			       : nc_worker_start(&spawner.worker, err);
+		if (worker == 0)
+			spawner.worker.argv = NULL;
+	}
+	if (r == 0)
 		r = spawner.nursery.init_fd = load_init(err);
-		r = r < 0 ? r : 0;
-	}
-	if (r == 0 && ranges) {
-		r = spawner.nursery.slot_dir_fd = nc_slot_open_dir(err);
-		r = r < 0 ? r : open_groups(err);
-	}
-	if (r == 0)
-		r = start_worker(argv, ranges, err);
-	if (r == 0)
+	if (r >= 0 && nc_id_new("sp", spawner.nursery.scratch.id) < 0)
+		r = nc_err_set(err, -EIO, "Make an id");
+	if (r >= 0)
+		r = nc_locks_open(&spawner.nursery.locks, ranges, spawner.nursery.scratch.id, err);
+	if (r >= 0 && !ranges)
+		r = nc_groups_open(&spawner.nursery, err);
+	if (r >= 0)
 		r = catch_signals(err);
-	if (r == 0)
+	if (r >= 0)
 		r = lock_in(ranges, err);
-	raise_limits();
+	if (r >= 0) {
+		raise_limits();
+		nc_scratch_sweep(&spawner.nursery.scratch);
+	}
 	return r;
 }
 
 int main(int argc, char **argv)
 {
 	struct nacre_err err = {0};
-	siginfo_t info = {0};
+	size_t ready;
+	uint64_t worker;
+	int code;
 
-	spawner.worker_pidfd = spawner.worker_fd = spawner.signal_fd = spawner.lock_fd = -EBADF;
-	if (argc < 2 || fcntl(WORKER_EXE_FD, F_GETFD) < 0) {
+	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
+	spawner.signal_fd = -EBADF;
+	spawner.nursery.locks = (struct nc_locks){-EBADF, -EBADF, -EBADF};
+	spawner.nursery.scratch.above_fd = spawner.nursery.scratch.fd = -EBADF;
+	if (read_arguments(argc, argv, &worker) < 0) {
 		fputs("nacre-spawner is started by nacre, not by hand\n", stderr);
 		return EXIT_SELF;
 	}
-	if (start(argv + 1, &err) < 0) {
-		spawner.worker_pidfd = nc_pidfd_end(spawner.worker_pidfd);
-		close_groups();
+	if (start(worker, &err) < 0) {
+		spawner.worker.pidfd = nc_pidfd_end(spawner.worker.pidfd);
+		close_places();
 		return fail(&err);
 	}
-	serve();
-	end_boxes();
-	close_groups();
-	if (nc_pidfd_wait(spawner.worker_pidfd, nc_clock_ns() + NC_NS_PER_S, &info) < 0)
-		return EXIT_SELF;
-	if (spawner.broken)
-		return EXIT_SELF;
-	/* all that it can say before it greets is that it is content, or 125 and why */
-	if (!spawner.greeted && (info.si_code != CLD_EXITED ||
-					(info.si_status != 0 && info.si_status != EXIT_SELF))) {
-		fputs("nacre-spawner: the worker died before it began\n", stderr);
-		return EXIT_SELF;
-	}
-	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	/* at the start, and from then on only as many as the worker asks for */
+	for (ready = spawner.ready; ready > 0 && prepare_box(); ready--)
+		;
+	spawner.ready = 0;
+	/* while the first box builds its root, and before anything that the worker says is heard */
+	code = nc_filter_load(NC_FILTER_SPAWNER, NULL);
+	if (code < 0)
+		(void)fail((nc_err_errno(&err, code, "Restrict system calls"), &err));
+	code = code < 0 ? EXIT_SELF : serve_all();
+	end_boxes(true);
+	bury_boxes();
+	close_places();
+	return code;
 }

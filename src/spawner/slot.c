@@ -1,7 +1,8 @@
-/* Ranges of user ids, one per living box. */
+/* Locks: on ranges of user ids, and on the spawner itself. */
 #include "spawner/slot.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -12,43 +13,97 @@
 #include "base/fd.h"
 #include "base/id.h"
 
-#define RUN_DIR "/run/nacre"
+#define LOCKS "spawners"
+#define PLACE_MAX 512
 
 /* A week: any session whose groups a dead spawner left something in has come by until then. */
 #define DEAD_LOCK_SECONDS (7 * 86400)
 
-int nc_slot_open_dir(struct nacre_err *err)
+/* Ranges of this process: locks on a file that is open once do not keep out ourselves. */
+static unsigned char taken[(NC_SLOT_COUNT + 7) / 8];
+
+static void base_path(bool ranges, char *out, size_t size)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (ranges)
+		(void)snprintf(out, size, "/run/nacre");
+	else if (runtime && runtime[0] == '/')
+		(void)snprintf(out, size, "%s/nacre", runtime);
+	else
+		(void)snprintf(out, size, "/tmp/nacre-run-%u", nc_privilege_outer_id());
+}
+
+/* Somebody else's directory could hand one range to two boxes. */
+static int open_private(int at_fd, const char *path, struct nacre_err *err)
 {
 	struct stat status;
 	cleanup_close int fd = -EBADF;
 
-	if (mkdir(RUN_DIR, 0700) < 0 && errno != EEXIST)
-		return nc_err_errno(err, -errno, "Make " RUN_DIR);
-	fd = open(RUN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (mkdirat(at_fd, path, 0700) < 0 && errno != EEXIST)
+		return nc_err_errno(err, -errno, "Make %s", path);
+	fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &status) < 0)
-		return nc_err_errno(err, -errno, "Open " RUN_DIR);
-	/* somebody else's directory could hand one range to two boxes */
+		return nc_err_errno(err, -errno, "Open %s", path);
 	if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
 		return nc_err_set(
-			err, -EPERM, RUN_DIR " is not root's alone: chown root, chmod 700");
+			err, -EPERM, "%s is not ours alone: chown %u, chmod 700", path, geteuid());
 	return take_fd(fd);
 }
 
-static int try_slot(int dir_fd, unsigned int index, struct nc_slot *ret_slot)
+int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct nacre_err *err)
 {
-	char name[32];
-	cleanup_close int fd = -EBADF;
+	char path[256];
+	cleanup_close int base_fd = -EBADF;
 
-	(void)snprintf(name, sizeof(name), "ids-%u", index);
-	fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return -errno;
-	ret_slot->lock_fd = take_fd(fd);
-	ret_slot->first_id = NC_SLOT_FIRST_ID + index * NC_SLOT_IDS;
+	base_path(ranges, path, sizeof(path));
+	base_fd = open_private(AT_FDCWD, path, err);
+	if (base_fd < 0)
+		return base_fd;
+	locks->dir_fd = open_private(base_fd, LOCKS, err);
+	if (locks->dir_fd < 0)
+		return locks->dir_fd;
+	locks->self_fd =
+		openat(locks->dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (locks->self_fd < 0 || flock(locks->self_fd, LOCK_EX | LOCK_NB) < 0)
+		return nc_err_errno(err, -errno, "Lock %s/" LOCKS "/%s", path, id);
+	if (!ranges)
+		return 0;
+	locks->ids_fd = openat(base_fd, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return locks->ids_fd < 0 ? nc_err_errno(err, -errno, "Open %s/ids", path) : 0;
+}
+
+void nc_locks_close(struct nc_locks *locks, const char *id)
+{
+	if (locks->self_fd >= 0)
+		(void)unlinkat(locks->dir_fd, id, 0);
+	locks->self_fd = nc_fd_close(locks->self_fd);
+	locks->ids_fd = nc_fd_close(locks->ids_fd);
+	locks->dir_fd = nc_fd_close(locks->dir_fd);
+}
+
+/* One byte per range, locked by whoever has the file open: children that have it too do not count,
+ * since we let go by unlocking, not by closing. */
+static int set_lock(int fd, short type, unsigned int index)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)index, .l_len = 1};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+static int try_slot(int fd, unsigned int index, struct nc_slot *ret_slot)
+{
+	int r = taken[index / 8] & 1U << index % 8 ? -EAGAIN : set_lock(fd, F_WRLCK, index);
+
+	if (r < 0)
+		return r;
+	taken[index / 8] |= (unsigned char)(1U << index % 8);
+	*ret_slot = (struct nc_slot){true, NC_SLOT_FIRST_ID + index * NC_SLOT_IDS};
 	return 0;
 }
 
-int nc_slot_take(int dir_fd, struct nc_slot *ret_slot)
+int nc_slot_take(const struct nc_locks *locks, struct nc_slot *ret_slot)
 {
 	unsigned int start;
 	int r = nc_random(&start, sizeof(start));
@@ -57,59 +112,76 @@ int nc_slot_take(int dir_fd, struct nc_slot *ret_slot)
 		return r;
 	/* from a random one on, so that spawners do not queue up at the first */
 	for (unsigned int i = 0; i < NC_SLOT_COUNT; i++) {
-		r = try_slot(dir_fd, (start % NC_SLOT_COUNT + i) % NC_SLOT_COUNT, ret_slot);
-		if (r != -EWOULDBLOCK)
+		r = try_slot(locks->ids_fd, (start % NC_SLOT_COUNT + i) % NC_SLOT_COUNT, ret_slot);
+		if (r != -EAGAIN && r != -EACCES)
 			return r;
 	}
 	return -EBUSY;
 }
 
-void nc_slot_give_back(struct nc_slot *slot)
+void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot)
 {
-	slot->lock_fd = nc_fd_close(slot->lock_fd);
+	unsigned int index = (slot->first_id - NC_SLOT_FIRST_ID) / NC_SLOT_IDS;
+
+	if (!slot->held)
+		return;
+	(void)set_lock(locks->ids_fd, F_UNLCK, index);
+	taken[index / 8] &= (unsigned char)~(1U << index % 8);
+	slot->held = false;
 }
 
-int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err)
+bool nc_locks_is_dead(const struct nc_locks *locks, const char *id)
 {
-	cleanup_close int fd =
-		openat(dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	int error = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
-
-	if (fd >= 0 && error < 0)
-		(void)unlinkat(dir_fd, id, 0); /* a sweep looks for groups, not for locks */
-	if (error < 0)
-		return nc_err_errno(err, error, "Lock " RUN_DIR "/%s", id);
-	return take_fd(fd);
-}
-
-bool nc_slot_is_dead(int dir_fd, const char *id)
-{
-	cleanup_close int fd = openat(dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int fd = openat(locks->dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
 	/* no file: a spawner of another /run, of which we know nothing */
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-void nc_slot_sweep(int dir_fd)
+int nc_locks_note_place(const struct nc_locks *locks, const char *place)
 {
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return nc_fd_write_all(locks->self_fd, place, strlen(place));
+}
+
+bool nc_locks_has_dead(const struct nc_locks *locks)
+{
+	int fd = openat(locks->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
+		if (entry->d_name[0] != '.' && nc_locks_is_dead(locks, entry->d_name))
+			return true;
+	return false;
+}
+
+static bool was_in(int fd, const char *place)
+{
+	char text[PLACE_MAX + 1];
+	ssize_t size = nc_fd_read_upto(fd, text, PLACE_MAX);
+
+	if (size < 0)
+		return false;
+	text[size] = '\0';
+	/* without a place it died before it made any */
+	return size == 0 || strcmp(text, place) == 0;
+}
+
+void nc_locks_forget_dead(const struct nc_locks *locks, const char *place)
+{
+	int list_fd = openat(locks->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *dir = list_fd < 0 ? NULL : fdopendir(list_fd);
 	time_t long_ago = time(NULL) - DEAD_LOCK_SECONDS;
 
 	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+		cleanup_close int fd = -EBADF;
 		struct stat status;
 
-		if (strncmp(entry->d_name, "sp_", 3) == 0 &&
-			fstatat(dir_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-			status.st_mtime < long_ago && nc_slot_is_dead(dir_fd, entry->d_name))
-			(void)unlinkat(dir_fd, entry->d_name, 0); /* another may have been faster */
+		if (entry->d_name[0] == '.')
+			continue;
+		fd = openat(locks->dir_fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &status) < 0)
+			continue;
+		if (was_in(fd, place) || status.st_mtime < long_ago)
+			(void)unlinkat(locks->dir_fd, entry->d_name, 0); /* or it is gone */
 	}
-}
-
-void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd)
-{
-	if (lock_fd >= 0)
-		(void)unlinkat(dir_fd, id, 0);
-	(void)nc_fd_close(lock_fd);
 }

@@ -1,44 +1,51 @@
 /*
- * Ranges of user ids, one per living box. A range is held by a lock on a file, so that several
- * spawners on one machine never share one, and a spawner that dies lets its ranges go.
+ * Locks: on ranges of user ids, one per living box, and on the spawner itself. Several spawners on
+ * one machine never share a range, and one that dies lets its ranges go and is known to be dead.
  */
 #ifndef NC_SPAWNER_SLOT_H
 #define NC_SPAWNER_SLOT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/error.h"
-
-/* Ids per range, and how many ranges there are, from the first id on. */
-#define NC_SLOT_IDS 65536U
-#define NC_SLOT_FIRST_ID 0x70000000U
-#define NC_SLOT_COUNT 4095U
+#include "kernel/privilege.h"
 
 struct nc_slot {
-	int lock_fd; /* -EBADF: none is held */
+	bool held;
 	unsigned int first_id;
 };
 
-/* Opens the directory of locks, making it if need be. Only for root. Returns a descriptor. */
-int nc_slot_open_dir(struct nacre_err *err);
+/* Where the locks are: /run/nacre for root; for users $XDG_RUNTIME_DIR/nacre, or in /tmp. */
+struct nc_locks {
+	int dir_fd;
+	int self_fd; /* the spawner's own */
+	int ids_fd;  /* a byte for each range; -EBADF: there are no ranges */
+};
+
+/*
+ * Opens the locks, and locks the spawner's own file, named id. Ranges only for root. Zeroed locks
+ * with descriptors -EBADF may be closed in any case.
+ */
+int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct nacre_err *err);
+void nc_locks_close(struct nc_locks *locks, const char *id);
 
 /* Takes a range that nobody holds. -EBUSY: all are held. */
-int nc_slot_take(int dir_fd, struct nc_slot *ret_slot);
+int nc_slot_take(const struct nc_locks *locks, struct nc_slot *ret_slot);
+void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot);
 
-void nc_slot_give_back(struct nc_slot *slot);
-
-/*
- * A spawner's own lock: a file named id ("sp_..."), held while it lives. Whoever finds the file
- * unlocked knows that the spawner is gone.
- */
-int nc_slot_lock_self(int dir_fd, const char *id, struct nacre_err *err);
-bool nc_slot_is_dead(int dir_fd, const char *id);
-void nc_slot_unlock_self(int dir_fd, const char *id, int lock_fd);
+/* Whether a spawner is surely gone: its file is there and not locked. */
+bool nc_locks_is_dead(const struct nc_locks *locks, const char *id);
 
 /*
- * Removes old files of the dead. Not at once: groups are made below the one that the spawner was
- * started in, and only a spawner that is started there again finds, and may judge, them.
+ * Notes where this spawner makes its groups, as text. Only a spawner that is started in the same
+ * place finds, and may judge, the groups of one that is gone.
  */
-void nc_slot_sweep(int dir_fd);
+int nc_locks_note_place(const struct nc_locks *locks, const char *place);
+
+bool nc_locks_has_dead(const struct nc_locks *locks);
+
+/* Removes the files of the dead whose groups were in this place, and of those dead for long. */
+void nc_locks_forget_dead(const struct nc_locks *locks, const char *place);
 
 #endif

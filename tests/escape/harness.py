@@ -32,6 +32,8 @@ spec.loader.exec_module(func)
 USER = str(func.NOBODY)
 AS_USER = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
 MODES = {"root": [], "user": AS_USER, "userns": [*AS_USER, "unshare", "-Ur"]}
+# "root-process" and so on: the same callers, with --tier process
+PROCESS = "-process"
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-init")
 OUTER = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "prlimit", "--nproc=4096"]
 
@@ -171,11 +173,12 @@ class Runner:
         self.binaries = binaries
 
     def nacre(self, mode, *words):
-        return [*MODES[mode], str(self.binaries / "nacre"), "exec", *words]
+        tier = ["--tier", "process"] if mode.endswith(PROCESS) else []
+        return [*MODES[mode.removesuffix(PROCESS)], str(self.binaries / "nacre"), "exec", *tier, *words]
 
     def start(self, mode, host, command, **pipes):
         reader, writer = os.pipe()
-        user = "0" if mode == "root" else USER
+        user = "0" if mode.removesuffix(PROCESS) == "root" else USER
 
         def prepare():
             host.leave_traps()
@@ -208,8 +211,9 @@ class Runner:
         """Many attacks in one box, each in a process of its own."""
         with Host() as host:
             # an ordinary user has no control groups, and a named limit that cannot be held is refused
-            memory = ["--memory", "1GB"] if mode == "root" else []
-            words = self.nacre(mode, "--timeout", "60s", "--pids", "64", *memory, "--", "python3", "-")
+            memory = ["--memory", "1GB"] if mode.removesuffix(PROCESS) == "root" else []
+            pids = ["--pids", "64"] if memory or not mode.endswith(PROCESS) else []
+            words = self.nacre(mode, "--timeout", "60s", *pids, *memory, "--", "python3", "-")
             return host.secret, self.run(mode, host, words, program(names, host.context(), True).encode(), 90)
 
     def control(self, names):

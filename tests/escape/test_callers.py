@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -39,10 +40,25 @@ def test_host_root_is_never_mapped_into_a_box(runner, maps):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_pretended_spawner_runs_nothing(runner, mode):
-    """NACRE_SPAWNER in the caller's environment: there is no spawner, so nothing may run."""
-    done = run([*MODES[mode], "env", "NACRE_SPAWNER=3", runner.binaries / "nacre", "exec", "--", "echo", "ran"])
-    assert done.returncode == 125 and "ran" not in done.stdout
+@pytest.mark.parametrize("value", ["3", "0", "999", "x", ""])
+def test_pretended_spawner_means_nothing(runner, mode, value):
+    """NACRE_SPAWNER in the caller's environment, with a socket of the caller's as that descriptor: nacre exec makes its own
+    spawner all the same, says nothing to the pretended one, and the box is as strong as any."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    script = "grep -E '^(Seccomp|NoNewPrivs|CapBnd)' /proc/self/status; ls -l /proc/self/fd | grep -c socket; env | grep -c SPAWNER"
+    done = run([*MODES[mode], "env", f"NACRE_SPAWNER={value}", runner.binaries / "nacre", "exec", "--", "sh", "-c", script],
+               preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    theirs.close()
+    ours.setblocking(False)
+    try:
+        heard = ours.recv(4096)
+    except BlockingIOError:
+        heard = b""
+    ours.close()
+    lines = done.stdout.split()
+    assert heard == b"", f"ESCAPED: nacre spoke to a pretended spawner: {heard}"
+    assert lines[lines.index("NoNewPrivs:") + 1] == "1" and lines[lines.index("Seccomp:") + 1] == "2", done
+    assert int(lines[lines.index("CapBnd:") + 1], 16) == 0 and lines[-2:] == ["0", "0"], done
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,13 +8,18 @@ import time
 import uuid
 
 import pytest
-from harness import MODES, OUTER, Host, func
+from harness import MODES, OUTER, USER, Host, func
+
+
+# where spawners keep their own locks: root's, and those of users without a session
+SPAWNERS = [pathlib.Path("/run/nacre/spawners"), pathlib.Path(f"/tmp/nacre-run-{USER}/spawners")]
 
 
 class Traces:
     """What a run could leave on this machine; only what has our mark is counted, since others work here too."""
 
-    def __init__(self, binaries):
+    def __init__(self, binaries, kills=False):
+        self.kills = kills  # this test kills spawners
         self.mark = f"mark-{uuid.uuid4().hex[:12]}"
         self.binaries = str(binaries)
         self.spawners = set()  # pids, as text, of what we started
@@ -27,7 +32,7 @@ class Traces:
         """Not by glob, which stumbles over groups that vanish meanwhile; ours are near the top of each hierarchy."""
         found = set()
         for place, names, _ in os.walk("/sys/fs/cgroup", onerror=lambda error: None):
-            found |= {pathlib.Path(place, name) for name in names if "nacre-" in name or "nacre-" in place}
+            found |= {pathlib.Path(place, name) for name in names if "nacre-sp_" in name or "nacre-sp_" in place}  # unit tests of others have other names
             if place.count("/") >= 6:
                 names.clear()
         return found
@@ -38,17 +43,25 @@ class Traces:
         return {line for line in lines if not line.split()[4].startswith("/tmp/")}
 
     def _files(self):
-        """Files of users that only boxes and our ordinary user are."""
+        """Files of users that only boxes and our ordinary user are, and what process boxes and user's locks leave."""
         places = (pathlib.Path("/tmp"), pathlib.Path("/var/tmp"), pathlib.Path("/dev/shm"), pathlib.Path("/"))
-        return {path for place in places for path in place.iterdir() if "nacre" in path.name and owner_of(path) >= func.NOBODY}
+        found = {path for place in places for path in place.iterdir() if "nacre" in path.name and owner_of(path) >= func.NOBODY}
+        found -= {SPAWNERS[1].parent}  # stays, like /run/nacre
+        if self.kills and not a_spawner_lives():  # else they are surely those of somebody else's
+            found |= {path for place in (*SPAWNERS, pathlib.Path("/tmp/nacre-0"), pathlib.Path(f"/tmp/nacre-{USER}")) for path in place.glob("sp_*")}
+        return found
 
     def locks(self):
-        """Locks of ranges of ids whose holder is one of ours, or gone."""
+        """Locks whose holder is one of ours, or gone; and ranges that are held while no spawner lives."""
         held = []
         for line in pathlib.Path("/proc/locks").read_text().splitlines():
+            if "->" in line:
+                continue
             pid, inode = line.split()[4], line.split()[5].split(":")[-1]
             if pid in self.spawners and inode in lock_inodes():
                 held.append(line)
+        if os.path.exists("/run/nacre/ids") and not a_spawner_lives():
+            held += [f"range {index}" for index in bytes_locked()]
         return held
 
     def processes(self):
@@ -116,13 +129,21 @@ def owner_of(path):
 
 
 def lock_inodes():
+    """Of the file with a byte for each range of ids, and of the files that spawners hold while they live."""
     found = set()
-    for path in pathlib.Path("/run/nacre").glob("ids-*"):
+    for path in (pathlib.Path("/run/nacre/ids"), *(path for place in SPAWNERS for path in place.glob("sp_*"))):
         try:
             found.add(str(path.stat().st_ino))
         except OSError:
             continue
     return found
+
+
+def bytes_locked():
+    """The ranges of ids that anybody holds: open file descriptions hold them, so /proc/locks knows no pid (-1)."""
+    inode = str(os.stat("/run/nacre/ids").st_ino)
+    lines = [line.split() for line in pathlib.Path("/proc/locks").read_text().splitlines() if "->" not in line]
+    return {int(words[6]) for words in lines if words[1] == "OFDLCK" and words[5].split(":")[-1] == inode}
 
 
 def a_spawner_lives():
@@ -136,8 +157,8 @@ def a_spawner_lives():
 
 
 @pytest.fixture
-def traces(runner):
-    return Traces(runner.binaries)
+def traces(runner, request):
+    return Traces(runner.binaries, request.function in (test_kill_during_birth, test_end_in_the_middle))
 
 
 def box(runner, traces, mode, script, *options):

@@ -10,11 +10,11 @@
  *for the WHEN-th time in that program, is not made and gives ERROR. A seccomp filter stops only at
  *that number, so that a run costs hardly more than without us.
  *
- * REPORT gets lines: "call P E NUMBER" (trace only), "exec P E" and then "limit FILE VALUE" of the
- * control groups of that program, "spawner ID" as soon as it is known, "hit" at the fault,
- * "landlock R" (what landlock_restrict_self gave), "crash P E SIGNAL", "left N" (processes that
- * outlive the command by two seconds), "exit CODE" or "signal NUMBER", and "mounts N" if there are
- *N more than before.
+ * REPORT gets lines: "call P E NUMBER" (trace only), "exec P E" ("init P E" for nacre-init) and
+ *then "limit FILE VALUE" of the control groups of that program, "spawner ID" as soon as it is
+ *known, "hit" at the fault, "landlock R" (what landlock_restrict_self gave), "crash P E SIGNAL",
+ *"left N" (processes that outlive the command by two seconds), "exit CODE" or "signal NUMBER", and
+ *"mounts N" if there are N more than before.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -197,8 +197,8 @@ static void tell_spawner(pid_t pid)
 		(void)snprintf(name, sizeof(name), "/proc/%d/fd/%d", (int)pid, fd);
 		n = readlink(name, target, sizeof(target) - 1);
 		target[n > 0 ? n : 0] = '\0';
-		if (strncmp(target, "/run/nacre/sp_", 14) == 0)
-			fprintf(report, "spawner %s\n", target + 11);
+		if (strncmp(target, "/run/nacre/spawners/sp_", 23) == 0)
+			fprintf(report, "spawner %s\n", target + 20);
 	}
 }
 
@@ -235,11 +235,19 @@ static void at_end_of_call(const struct process *process)
 
 static void at_exec(struct process *process)
 {
+	char link[64], target[4096];
+	ssize_t n;
+
 	process->execs++;
 	process->calls = 0;
-	fprintf(report, "exec %d %d\n", (int)(process - processes), process->execs);
+	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)process->pid);
+	n = readlink(link, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = '\0';
+	/* nacre-init is a sealed copy in memory; a box that failed has one too */
+	fprintf(report, "%s %d %d\n", strncmp(target, "/memfd:", 7) == 0 ? "init" : "exec",
+		(int)(process - processes), process->execs);
 	tell_limits(process->pid);
-	if (process == &processes[1])
+	if (process == &processes[2]) /* nacre-init: the worker, 1, executes nothing */
 		tell_spawner(processes[0].pid);
 }
 

@@ -20,7 +20,7 @@ COMMANDS = {
 }
 SCRIPT = "\n".join(f"nacre exec --json {command}; echo =" for command in COMMANDS.values()) + """
 su nobody -s /bin/sh -c 'nacre exec --json -- id -u'; echo =
-find /sys/fs/cgroup -name 'nacre-*'; ls /run/nacre | grep sp_; ps | grep -c '[s]leep'
+find /sys/fs/cgroup -name 'nacre-*'; ls /run/nacre/spawners | grep sp_; ls /tmp | grep nacre-[0-9]; ps | grep -c '[s]leep'
 """
 
 

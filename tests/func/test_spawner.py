@@ -2,139 +2,326 @@
 rules ends the worker, never the spawner's caller, and makes no box."""
 
 import os
+import pathlib
+import socket
 import struct
 import subprocess
 
 import pytest
 
+import wire
 from conftest import BUILD
+from wire import (ADOPT, ENDED, FAILED, FORGET, HELLO, IMAGE, KEEP, KILL, MB, PROCESS, READY, STARTED, TTY, VERSION, WELCOME, forget,
+                  greeting, kill, message, order, ready)
 
-HELLO, RUN, KILL, WELCOME, STARTED, ENDED, FAILED = 1, 2, 3, 101, 102, 103, 104
+PYTHON = os.path.realpath("/usr/bin/python3")
 
-# the hostile worker: it gets the packets to send as arguments (how many descriptors to attach, how
-# often to repeat the bytes, the bytes in hexadecimal) and prints the types of the answers
+# the hostile worker: it gets the packets to send as arguments (what descriptors to attach, how often to repeat the
+# bytes, the bytes in hexadecimal) and prints the types of the answers. Descriptors are letters: n /dev/null, d a
+# directory, f a file, s a socket
 WORKER = r"""
 import os, socket, sys
 spawner = socket.socket(fileno=3)
 spawner.settimeout(3)
-null = os.open("/dev/null", os.O_RDWR)
+kinds = {"n": os.open("/dev/null", os.O_RDWR), "d": os.open("/usr", os.O_RDONLY), "f": os.open("/usr/bin/env", os.O_RDONLY),
+         "s": socket.socketpair()[0].detach()}
 for packet in sys.argv[1:]:
     fds, times, data = packet.split(":")
-    socket.send_fds(spawner, [bytes.fromhex(data) * int(times)], [null] * int(fds))
+    socket.send_fds(spawner, [bytes.fromhex(data) * int(times)], [kinds[letter] for letter in fds])
     try:
         answer = spawner.recv(70000)
-    except OSError:
+    except ConnectionResetError:
         answer = b""
+    except TimeoutError:
+        print("silence", flush=True)
+        continue
     print(int.from_bytes(answer[2:4], "little") if answer else "closed", flush=True)
 """
 
-
-def message(kind, body=b"", magic=0x634E, size=None):
-    return struct.pack("<HHI", magic, kind, len(body) if size is None else size) + body
-
-
-def words(*items):
-    data = b"".join(item + b"\0" for item in items)
-    return struct.pack("<II", len(items), len(data)) + data
+LIMITS = dict(memory=64 * MB, pids=5, inodes=64)
+GREETING = ("", greeting())
 
 
-MB = 1 << 20
-LIMITS = dict(memory=64 * MB, cpu=1000, cpu_time=0, wall=5000, pids=5, disk=MB, inodes=64, files=64)
+def an_order(*identity, **fields):
+    return order(*identity, **{**LIMITS, **fields})
 
 
-def order(identity=1, directory=b"/workspace", argv=(b"true",), env=(), **limits):
-    values = {**LIMITS, **limits}
-    return message(RUN, struct.pack("<9Q", identity, *values.values()) + struct.pack("<I", len(directory)) + directory +
-                   words(*argv) + words(*env))
+def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, **options):
+    """Starts the spawner with Python as its worker, which gets these words."""
+    program = os.open(PYTHON, os.O_RDONLY)
+    high = [os.open(path, os.O_PATH) for path in binds]
 
+    def places():
+        os.dup2(program, 4)
+        for number, descriptor in enumerate(high):
+            os.dup2(descriptor, 5 + number)
 
-GREETING = (0, message(HELLO, struct.pack("<I", 1)))
+    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), str(len(binds)), "python3", *words]
+    try:
+        return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=range(4, 5 + len(binds)), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+    finally:
+        for descriptor in (program, *high):
+            os.close(descriptor)
 
 
 @pytest.fixture
 def converse():
     """Starts the spawner with the hostile worker in place of nacre; returns what it was answered."""
 
-    def run(*packets):
-        # the interpreter is the executable that the spawner starts as its worker
-        program = os.open(os.path.realpath("/usr/bin/python3"), os.O_RDONLY)
-        arguments = [f"{packet[0]}:{packet[2] if len(packet) > 2 else 1}:{packet[1].hex()}" for packet in packets]
-
-        def third():
-            os.dup2(program, 3)
-
-        done = subprocess.run([BUILD / "nacre-spawner", "python3", "-c", WORKER, *arguments], preexec_fn=third,
-                              pass_fds=(3,), capture_output=True, text=True, timeout=60)
-        os.close(program)
-        return done
+    def run(*packets, **options):
+        words = [f"{packet[0]}:{packet[2] if len(packet) > 2 else 1}:{packet[1].hex()}" for packet in packets]
+        process = start_spawner("-c", WORKER, *words, **options)
+        output, error = process.communicate(timeout=60)
+        return subprocess.CompletedProcess([], process.returncode, output, error)
 
     return run
 
 
 def test_an_honest_conversation(converse):
-    done = converse(GREETING, (3, order()))
+    done = converse(GREETING, ("nnn", an_order()))
     assert done.stdout.split() == [str(WELCOME), str(STARTED)], done.stderr
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("packets", [
-    [(0, b"")],
-    [(0, b"x")],
-    [(0, b"\xff", 70000)],
-    [(0, message(HELLO, struct.pack("<I", 2)))],
-    [(0, message(HELLO, struct.pack("<I", 1), magic=0x1234))],
-    [(0, message(HELLO, struct.pack("<I", 1), size=5))],
-    [(0, message(HELLO, struct.pack("<I", 1) + b"rest"))],
-    [(1, message(HELLO, struct.pack("<I", 1)))],
-    [(3, order())],
-    [(0, message(KILL, struct.pack("<QB", 1, 5)))],
-    [GREETING, GREETING],
-    [GREETING, (0, message(0))],
-    [GREETING, (0, message(77))],
-    [GREETING, (0, message(WELCOME, struct.pack("<I", 1)))],
-    [GREETING, (0, order())],
-    [GREETING, (2, order())],
-    [GREETING, (4, order())],
-    [GREETING, (20, order())],
-    [GREETING, (3, order(argv=()))],
-    [GREETING, (3, order(directory=b"relative"))],
-    [GREETING, (3, order(directory=b""))],
-    [GREETING, (3, order(directory=b"/a\0b"))],
-    [GREETING, (3, order(directory=b"/" + b"x" * 300))],
-    [GREETING, (3, order(memory=0))],
-    [GREETING, (3, order(memory=2 ** 64 - 1))],
-    [GREETING, (3, order(wall=0))],
-    [GREETING, (3, order(wall=2 ** 64 - 1))],
-    [GREETING, (3, order(pids=0))],
-    [GREETING, (3, order(pids=10 ** 9))],
-    [GREETING, (3, order(disk=0))],
-    [GREETING, (3, order(inodes=2 ** 63))],
-    [GREETING, (3, order(files=0))],
-    [GREETING, (3, order(cpu=0))],
-    [GREETING, (3, order()[:-3])],
-    [GREETING, (3, order() + b"x")],
-    [GREETING, (0, message(KILL, struct.pack("<QB", 1, 99)))],
-    [GREETING, (0, message(KILL, struct.pack("<QB", 1, 1)))],
-    [GREETING, (3, message(KILL, struct.pack("<QB", 1, 5)))],
-], ids=range(38))
-def test_breaking_the_rules_ends_the_worker(converse, packets):
-    done = converse(*packets)
-    assert "ending the worker" in done.stderr or done.stdout.split()[-1:] == ["closed"], done.stderr + done.stdout
-    assert str(STARTED) not in done.stdout.split()
-    assert done.returncode in (125, 0)
+BIND = [(0, 0, b"/mnt")]
+BREAKING = {
+    "empty": [("", b"")],
+    "one_byte": [("", b"x")],
+    "too_long": [("", b"\xff", 70000)],
+    "hello_of_version_1": [("", greeting(VERSION - 1))],
+    "hello_of_version_3": [("", greeting(VERSION + 1))],
+    "wrong_magic": [("", message(HELLO, struct.pack("<I", VERSION), magic=0x1234))],
+    "wrong_size": [("", message(HELLO, struct.pack("<I", VERSION), size=5))],
+    "hello_with_a_rest": [("", message(HELLO, struct.pack("<I", VERSION) + b"rest"))],
+    "hello_with_a_descriptor": [("n", greeting())],
+    "order_before_hello": [("nnn", an_order())],
+    "kill_before_hello": [("", kill(1))],
+    "ready_before_hello": [("", ready(1))],
+    "forget_before_hello": [("", forget(1))],
+    "hello_twice": [GREETING, GREETING],
+    "type_0": [GREETING, ("", message(0))],
+    "type_6": [GREETING, ("", message(6))],
+    "type_77": [GREETING, ("", message(77))],
+    "welcome": [GREETING, ("", message(WELCOME, struct.pack("<I", VERSION)))],
+    "adopt": [GREETING, ("nn", message(ADOPT, struct.pack("<Q", 1)))],
+    "adopt_without_descriptors": [GREETING, ("", message(ADOPT, struct.pack("<Q", 1)))],
+    # descriptors
+    "order_without_descriptors": [GREETING, ("", an_order())],
+    "order_with_2": [GREETING, ("nn", an_order())],
+    "order_with_4": [GREETING, ("nnnn", an_order())],
+    "order_with_5": [GREETING, ("nnnnn", an_order())],
+    "order_with_20": [GREETING, ("n" * 20, an_order())],
+    "terminal_with_3": [GREETING, ("nnn", an_order(flags=TTY))],
+    "terminal_with_1": [GREETING, ("n", an_order(flags=TTY))],
+    "image_with_3": [GREETING, ("nnn", an_order(flags=IMAGE))],
+    "image_with_5": [GREETING, ("nnndd", an_order(flags=IMAGE))],
+    "image_is_a_file": [GREETING, ("nnnf", an_order(flags=IMAGE))],
+    "image_is_a_device": [GREETING, ("nnnn", an_order(flags=IMAGE))],
+    "image_is_first": [GREETING, ("dnnn", an_order(flags=IMAGE))],
+    "image_on_a_terminal_is_a_file": [GREETING, ("f", an_order(flags=IMAGE | TTY))],
+    "image_of_a_process_box": [GREETING, ("nnnd", an_order(flags=IMAGE, tier=PROCESS))],
+    "kept_with_3": [GREETING, ("nnn", an_order(flags=KEEP))],
+    "kept_with_4": [GREETING, ("nnnn", an_order(flags=KEEP))],
+    "kept_with_6": [GREETING, ("nnnnnn", an_order(flags=KEEP))],
+    "kept_with_a_directory": [GREETING, ("nnnnd", an_order(flags=KEEP))],
+    "kept_with_a_socket": [GREETING, ("nnnsn", an_order(flags=KEEP))],
+    "everything_with_5": [GREETING, ("nnnnn", an_order(flags=KEEP | IMAGE))],
+    "stdin_is_a_directory": [GREETING, ("dnn", an_order())],
+    "stdout_is_a_file": [GREETING, ("nfn", an_order())],
+    "stderr_is_a_socket": [GREETING, ("nns", an_order())],
+    "kill_with_descriptors": [GREETING, ("nnn", kill(1))],
+    "ready_with_a_descriptor": [GREETING, ("n", ready(1))],
+    "forget_with_a_descriptor": [GREETING, ("n", forget(1))],
+    # words
+    "nothing_to_run": [GREETING, ("nnn", an_order(argv=()))],
+    "relative_directory": [GREETING, ("nnn", an_order(directory=b"relative"))],
+    "no_directory": [GREETING, ("nnn", an_order(directory=b""))],
+    "nul_in_directory": [GREETING, ("nnn", an_order(directory=b"/a\0b"))],
+    "long_directory": [GREETING, ("nnn", an_order(directory=b"/" + b"x" * 300))],
+    "cut_order": [GREETING, ("nnn", an_order()[:-3])],
+    "order_with_a_rest": [GREETING, ("nnn", an_order() + b"x")],
+    # limits
+    "no_memory": [GREETING, ("nnn", an_order(memory=0))],
+    "endless_memory": [GREETING, ("nnn", an_order(memory=2 ** 64 - 1))],
+    "no_wall": [GREETING, ("nnn", an_order(wall=0))],
+    "endless_wall": [GREETING, ("nnn", an_order(wall=2 ** 64 - 1))],
+    "endless_cpu_time": [GREETING, ("nnn", an_order(cpu_time=2 ** 64 - 1))],
+    "no_pids": [GREETING, ("nnn", an_order(pids=0))],
+    "endless_pids": [GREETING, ("nnn", an_order(pids=10 ** 9))],
+    "no_disk": [GREETING, ("nnn", an_order(disk=0))],
+    "endless_inodes": [GREETING, ("nnn", an_order(inodes=2 ** 63))],
+    "no_inodes": [GREETING, ("nnn", an_order(inodes=0))],
+    "no_files": [GREETING, ("nnn", an_order(files=0))],
+    "endless_files": [GREETING, ("nnn", an_order(files=2 ** 32))],
+    "no_cpu": [GREETING, ("nnn", an_order(cpu=0))],
+    # the new fields
+    "tier_2": [GREETING, ("nnn", an_order(tier=2))],
+    "tier_255": [GREETING, ("nnn", an_order(tier=255))],
+    "unknown_flag": [GREETING, ("nnn", an_order(flags=1 << 5))],
+    "unknown_high_flag": [GREETING, ("nnn", an_order(flags=1 << 31))],
+    "rows_65536": [GREETING, ("", an_order(flags=TTY, rows=65536))],
+    "columns_65536": [GREETING, ("", an_order(flags=TTY, columns=65536))],
+    "rows_65536_without_a_terminal": [GREETING, ("nnn", an_order(rows=65536))],
+    "binds_17": [GREETING, ("nnn", an_order(binds=BIND * 17))],
+    "binds_said_to_be_17": [GREETING, ("nnn", an_order(n_binds=17))],
+    "binds_said_to_be_4_billion": [GREETING, ("nnn", an_order(n_binds=2 ** 32 - 1))],
+    "bind_without_any": [GREETING, ("nnn", an_order(binds=BIND))],
+    "bind_of_index_4_billion": [GREETING, ("nnn", an_order(binds=[(2 ** 32 - 1, 0, b"/mnt")]))],
+    "long_target": [GREETING, ("nnn", an_order(binds=[(0, 0, b"/" + b"x" * 255)]))],
+    "ready_257": [GREETING, ("", ready(257))],
+    "ready_4_billion": [GREETING, ("", ready(2 ** 32 - 1))],
+    "ready_cut": [GREETING, ("", message(READY, b"\1"))],
+    "forget_unknown": [GREETING, ("", forget(1))],
+    "forget_running": [GREETING, ("nnn", an_order(argv=(b"sleep", b"5"))), ("", forget(1))],
+    "forget_running_kept": [GREETING, ("nnnnn", an_order(argv=(b"sleep", b"5"), flags=KEEP)), ("", forget(1))],
+    "forget_cut": [GREETING, ("", message(FORGET, b"\1\0\0\0"))],
+    # kills
+    "kill_for_no_cause": [GREETING, ("", kill(1, 99))],
+    "kill_for_wall": [GREETING, ("", kill(1, 1))],
+    "kill_for_memory": [GREETING, ("", kill(1, 3))],
+}
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_breaking_the_rules_ends_the_worker(converse, name):
+    done = converse(*BREAKING[name])
+    answers = done.stdout.split()
+    assert "ending the worker" in done.stderr or answers[-1:] == ["closed"], done.stderr + done.stdout
+    assert "silence" not in answers, "it was heard and not ended"
+    assert str(STARTED) not in answers or name.startswith("forget_running")
+    assert done.returncode == 125 or (name == "empty" and done.returncode == 0), done
+
+
+# with one bind at hand: what may not be done with it
+TARGETS = {"root": b"/", "roots": b"///", "proc": b"/proc", "in_proc": b"/proc/x", "in_dev": b"/dev/x", "in_sys": b"/sys/fs",
+           "dots": b"/a/../b", "dots_at_the_end": b"/a/..", "dots_at_the_start": b"/../a", "dot": b"/a/./b", "empty_part": b"/a//b",
+           "relative": b"a/b", "empty": b"", "nul": b"/a\0b"}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("writable", [0, 1])
+def test_binds_that_break_the_rules_end_the_worker(converse, name, writable):
+    done = converse(GREETING, ("nnn", an_order(binds=[(0, writable, TARGETS[name])])), binds=["/usr/share"])
+    assert (done.stdout.split(), done.returncode) == ([str(WELCOME), "closed"], 125) or (
+        "ending the worker" in done.stderr and done.stdout.split() == [str(WELCOME)]), done
+
+
+@pytest.mark.parametrize("fields", [dict(binds=[(1, 0, b"/mnt")]), dict(binds=[(0, 0, b"/mnt")], tier=PROCESS)],
+                         ids=["index_beyond", "process_box"])
+def test_binds_that_are_not_at_hand_end_the_worker(converse, fields):
+    done = converse(GREETING, ("nnn", an_order(**fields)), binds=["/usr/share"])
+    assert "ending the worker" in done.stderr and str(STARTED) not in done.stdout and done.returncode == 125, done
+
+
+@pytest.mark.parametrize("target", [b"/mnt", b"/mnt/deep/below", b"/procession", b"/a..", b"/sysx", b"/workspace/here"])
+def test_binds_within_the_rules(converse, target):
+    """A control, with names that only look like forbidden ones."""
+    done = converse(GREETING, ("nnn", an_order(binds=[(0, 0, target)])), binds=["/usr/share"])
+    assert done.stdout.split() == [str(WELCOME), str(STARTED)], done
+
+
+@pytest.mark.parametrize("letters, fields", [("nnn", {}), ("nnnnn", dict(flags=KEEP)), ("", dict(flags=TTY)), ("nn", dict(flags=TTY | KEEP)),
+                                             ("nnnd", dict(flags=IMAGE)), ("nnndnn", dict(flags=IMAGE | KEEP))])
+def test_descriptors_within_the_rules(converse, letters, fields):
+    """A control: each flag with as many descriptors as it wants is not the end of the worker. /usr is no good image."""
+    done = converse(GREETING, (letters, an_order(**fields)))
+    answers = done.stdout.split()
+    assert "ending the worker" not in done.stderr, done.stderr
+    assert answers == [str(WELCOME), str(STARTED)] or ("d" in letters and answers == [str(WELCOME), str(FAILED)]), done
 
 
 def test_killing_a_box_that_is_not_there_is_no_crime(converse):
-    done = converse(GREETING, (0, message(KILL, struct.pack("<QB", 99, 5))))
+    done = converse(GREETING, ("", kill(99)))
     # nothing is answered; the worker's own patience ends
     assert "ending the worker" not in done.stderr and done.returncode == 0
+    assert done.stdout.split() == [str(WELCOME), "silence"]
 
 
 def test_an_id_cannot_be_used_twice_at_once(converse):
-    done = converse(GREETING, (3, order(argv=(b"sleep", b"5"))), (3, order(argv=(b"sleep", b"5"))))
+    nap = an_order(argv=(b"sleep", b"5"))
+    done = converse(GREETING, ("nnn", nap), ("nnn", nap))
     assert "a message that breaks the rules" in done.stderr
 
 
 def test_what_cannot_be_started_is_a_failure_of_that_box_alone(converse):
-    done = converse(GREETING, (3, order(argv=(b"/nonexistent",))), (3, order(identity=2)))
+    done = converse(GREETING, ("nnn", an_order(argv=(b"/nonexistent",))), ("nnn", an_order(2)))
     assert done.stdout.split() == [str(WELCOME), str(FAILED), str(STARTED)]
+
+
+@pytest.mark.parametrize("tier", [0, 1], ids=["container", "process"])
+def test_landlock_that_is_not_there_is_a_failure(converse, tier):
+    done = converse(GREETING, ("nnn", an_order(landlock_min=1000, tier=tier, directory=b"/usr")), ("nnn", an_order(2)))
+    assert done.stdout.split() == [str(WELCOME), str(FAILED), str(STARTED)], done
+
+
+SCRIPT = f"import sys; sys.path.insert(0, {str(pathlib.Path(wire.__file__).parent)!r})\nfrom wire import *\nworker = Worker(); welcome = worker.hello()\n"
+
+
+def converse_freely(script, **options):
+    process = start_spawner("-c", SCRIPT + script, **options)
+    output, error = process.communicate(timeout=60)
+    return subprocess.CompletedProcess([], process.returncode, output, error)
+
+
+def test_boxes_that_are_ready_serve_orders_of_any_size():
+    done = converse_freely("""
+worker.send(ready(3))
+for number in range(1, 9):
+    kind, body, data = worker.finish(number, argv=(b"sh", b"-c", b"df -k /tmp | tail -1; ulimit -n"), disk=number * MB, files=100 + number)
+    print(kind, data.split()[1].decode(), data.split()[-1].decode())
+""")
+    assert done.stdout == "".join(f"{ENDED} {n * 1024} {100 + n}\n" for n in range(1, 9)), done
+
+
+def test_boxes_that_are_ready_go_with_the_worker():
+    done = converse_freely("import time\nworker.send(ready(256)); time.sleep(1)\nprint(worker.finish(1)[0])")
+    assert (done.stdout, done.returncode) == (f"{ENDED}\n", 0), done
+    assert "prepare a box" not in done.stderr
+
+
+def test_a_worker_that_does_not_read_is_ended():
+    done = converse_freely("""
+import time
+for number in range(1, 5000):
+    worker.run(number, argv=(b"/nonexistent",)) if number < 50 else worker.send(order(number, argv=(b"/nonexistent",)), [0, 0, 0])
+time.sleep(20)
+""", stdin=subprocess.DEVNULL)
+    assert done.returncode == 125 and "ending the worker: it does not read its messages" in done.stderr, done
+
+
+@pytest.mark.parametrize("words", [[], ["0"], ["0", "0"], ["0", "0", "0"], ["x", "0", "0", "a"], ["-1", "0", "0", "a"],
+                                   ["0", "257", "0", "a"], ["0", "0", "17", "a"], ["0", "0", "1", "a"], ["4294967296", "0", "0"]])
+def test_spawner_is_not_for_hands(words):
+    done = subprocess.run([BUILD / "nacre-spawner", *words], capture_output=True, text=True, close_fds=True, timeout=20)
+    assert done.returncode == 125 and "started by nacre" in done.stderr, done
+
+
+def test_a_worker_that_is_no_child_is_not_taken():
+    """WORKER is a number from the command line: a stranger is neither served nor harmed. The stranger is a process of
+    this test's own, never one of the host's: the spawner ends its worker with SIGKILL."""
+    stranger = subprocess.Popen(["sleep", "60"])
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.send(b"not a message")  # for which a worker is ended
+    spawner = subprocess.Popen([BUILD / "nacre-spawner", str(stranger.pid), "0", "0"], stderr=subprocess.PIPE, text=True,
+                               preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    try:
+        _, error = spawner.communicate(timeout=3)
+        assert spawner.returncode == 125, error
+        assert stranger.poll() is None, "the spawner killed a process that is not its child"
+    finally:
+        spawner.kill()
+        spawner.wait()
+        stranger.kill()
+        stranger.wait()
+        ours.close()
+        theirs.close()
+
+
+def test_a_worker_that_is_not_there_is_not_taken():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    done = subprocess.run([BUILD / "nacre-spawner", "999999999", "0", "0"], capture_output=True, text=True, timeout=20,
+                          preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    ours.close()
+    theirs.close()
+    assert done.returncode == 125 and "Hold the worker" in done.stderr, done

@@ -10,6 +10,13 @@ static struct nc_box_order sample_order(void)
 {
 	return (struct nc_box_order){.id = 7,
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
+		.tier = NC_BOX_PROCESS,
+		.flags = NC_ORDER_FLAGS,
+		.landlock_min = 6,
+		.rows = UINT16_MAX,
+		.columns = 80,
+		.n_binds = 2,
+		.binds = {{0, true, "/mnt"}, {15, false, "/data/x"}},
 		.dir = "/workspace",
 		.argv = {.data = "echo\0a b\0", .size = 9, .count = 2},
 		.env = {.data = "A=1\0", .size = 4, .count = 1}};
@@ -42,6 +49,16 @@ static void test_order_comes_back(void **state)
 	assert_int_equal(round_trip(&order, &out, &back), 0);
 	assert_int_equal(back.id, 7);
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
+	assert_int_equal(back.tier, NC_BOX_PROCESS);
+	assert_int_equal(back.flags, NC_ORDER_FLAGS);
+	assert_int_equal(back.landlock_min, 6);
+	assert_int_equal(back.rows, UINT16_MAX);
+	assert_int_equal(back.columns, 80);
+	assert_int_equal(back.n_binds, 2);
+	assert_int_equal(back.binds[1].index, 15);
+	assert_true(back.binds[0].writable && !back.binds[1].writable);
+	assert_string_equal(back.binds[0].target, "/mnt");
+	assert_string_equal(back.binds[1].target, "/data/x");
 	assert_string_equal(back.dir, "/workspace");
 	assert_int_equal(back.argv.count, 2);
 	assert_memory_equal(back.argv.data, "echo\0a b\0", 9);
@@ -82,6 +99,124 @@ static void test_too_many_words_are_refused(void **state)
 	assert_int_equal(round_trip(&order, &more, &back), -EBADMSG);
 }
 
+static void bad_tier(struct nc_box_order *order)
+{
+	order->tier = NC_BOX_TIER_MAX;
+}
+
+static void bad_flags(struct nc_box_order *order)
+{
+	order->flags = NC_ORDER_FLAGS + 1;
+}
+
+static void bad_high_flag(struct nc_box_order *order)
+{
+	order->flags = 1U << 31;
+}
+
+static void bad_rows(struct nc_box_order *order)
+{
+	order->rows = UINT16_MAX + 1;
+}
+
+static void bad_columns(struct nc_box_order *order)
+{
+	order->columns = UINT32_MAX;
+}
+
+static void test_bad_fields_are_refused(void **state)
+{
+	static void (*const breaks[])(struct nc_box_order * order) = {
+		bad_tier, bad_flags, bad_high_flag, bad_rows, bad_columns};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(breaks); i++) {
+		cleanup_wire_out struct nc_wire_out out = {0};
+		struct nc_box_order order = sample_order(), back;
+
+		breaks[i](&order);
+		assert_int_equal(round_trip(&order, &out, &back), -EBADMSG);
+	}
+}
+
+static void test_most_binds(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_order order = sample_order(), back;
+	struct nc_wire_in in;
+	/* behind the header, the id, eight limits, the tier and four numbers */
+	const size_t at = 8 + 8 + 64 + 1 + 16;
+
+	(void)state;
+	order.n_binds = NC_BOX_BINDS_MAX;
+	for (size_t i = 0; i < NC_BOX_BINDS_MAX; i++)
+		order.binds[i] = (struct nc_box_bind){(uint32_t)i, true, "/x"};
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	assert_int_equal(back.n_binds, NC_BOX_BINDS_MAX);
+	assert_int_equal(out.buf.data[at], NC_BOX_BINDS_MAX);
+	out.buf.data[at] = NC_BOX_BINDS_MAX + 1;
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_order(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+	assert_int_equal(back.n_binds, 0);
+}
+
+static void test_descriptors_of_an_order(void **state)
+{
+	struct nc_box_order order = {0};
+	static const struct {
+		uint32_t flags;
+		size_t fds;
+	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 5},
+		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 2},
+		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 6}, {NC_ORDER_FLAGS, 3},
+		{NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS, 3}};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(cases); i++) {
+		order.flags = cases[i].flags;
+		assert_int_equal(nc_box_order_fds(&order), cases[i].fds);
+	}
+}
+
+static void test_neutral_orders(void **state)
+{
+	struct nc_box_order order = {0};
+
+	(void)state;
+	assert_true(nc_box_is_neutral(&order));
+	order.flags = NC_ORDER_KEEP | NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS;
+	assert_true(nc_box_is_neutral(&order));
+	order.flags = NC_ORDER_TTY;
+	assert_false(nc_box_is_neutral(&order));
+	order.flags = NC_ORDER_IMAGE;
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.n_binds = 1};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.tier = NC_BOX_PROCESS};
+	assert_false(nc_box_is_neutral(&order));
+}
+
+static void test_host_comes_back(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_host host = {
+		.ranges = true, .cgroups = 0x1234, .scratch = "/tmp/nacre-0/sp_x"};
+	struct nc_box_host back = {.user_ns = true};
+	struct nc_wire_in in;
+
+	(void)state;
+	nc_wire_begin(&out, NC_BOX_WELCOME);
+	nc_boxwire_put_host(&out, &host);
+	out.buf.data[4] = (char)(out.buf.size - 8);
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_host(&in, &back);
+	assert_int_equal(nc_wire_close(&in), 0);
+	assert_true(back.ranges && !back.user_ns);
+	assert_int_equal(back.cgroups, 0x1234);
+	assert_string_equal(back.scratch, host.scratch);
+}
+
 static void test_end_comes_back(void **state)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
@@ -91,7 +226,10 @@ static void test_end_comes_back(void **state)
 		.signal = 9,
 		.landlock = 7,
 		.reported = true,
-		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9},
+		.tier = NC_BOX_PROCESS,
+		.alone = true,
+		.hit = NC_HIT_DISK | NC_HIT_FILES,
+		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
 		.n_denied = 2,
 		.denied = {{165, 3}, {101, 1}}};
 	struct nc_box_end back = {0};
@@ -112,7 +250,9 @@ static void test_end_comes_back(void **state)
 	assert_int_equal(back.code, 3);
 	assert_int_equal(back.signal, 9);
 	assert_int_equal(back.landlock, 7);
-	assert_true(back.reported);
+	assert_true(back.reported && back.alone && !back.pid_ns);
+	assert_int_equal(back.tier, NC_BOX_PROCESS);
+	assert_int_equal(back.hit, NC_HIT_DISK | NC_HIT_FILES);
 	assert_memory_equal(&back.usage, &end.usage, sizeof(end.usage));
 	assert_int_equal(back.n_denied, 2);
 	assert_memory_equal(back.denied, end.denied, sizeof(end.denied));
@@ -121,11 +261,16 @@ static void test_end_comes_back(void **state)
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+	out.buf.data[16] = NC_CAUSE_WALL;
+	out.buf.data[16 + 1 + 12 + 1] = NC_BOX_TIER_MAX; /* and cause, three numbers, a flag */
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_end(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
 }
 
 static void test_more_denials_than_are_kept_are_refused(void **state)
 {
-	static unsigned char message[8 + 8 + 1 + 4 + 4 + 4 + 1 + 9 * 8 + 4] = {0x4e, 0x63, 103};
+	static unsigned char message[8 + 8 + 1 + 12 + 4 + 4 + 11 * 8 + 4] = {0x4e, 0x63, 103};
 	struct nc_box_end back = {0};
 	struct nc_wire_in in;
 
@@ -144,6 +289,11 @@ int main(void)
 		cmocka_unit_test(test_order_comes_back),
 		cmocka_unit_test(test_bad_words_are_refused),
 		cmocka_unit_test(test_too_many_words_are_refused),
+		cmocka_unit_test(test_bad_fields_are_refused),
+		cmocka_unit_test(test_most_binds),
+		cmocka_unit_test(test_descriptors_of_an_order),
+		cmocka_unit_test(test_neutral_orders),
+		cmocka_unit_test(test_host_comes_back),
 		cmocka_unit_test(test_end_comes_back),
 		cmocka_unit_test(test_more_denials_than_are_kept_are_refused),
 	};

@@ -82,6 +82,7 @@ static void test_v1(void **state)
 	assert_dir(host.v1_dir[NC_CGROUP_MEMORY], "/memory/own");
 	/* "cpu" is not "cpuset" */
 	assert_dir(host.v1_dir[NC_CGROUP_CPU], "/cpu,cpuacct");
+	assert_dir(host.v1_dir[NC_CGROUP_CPUACCT], "/cpu,cpuacct");
 	assert_null(host.v1_dir[NC_CGROUP_PIDS]);
 	assert_null(host.v2_dir);
 	nc_cgroup_done(&host);

@@ -37,7 +37,7 @@
 #define HIGH (0xdeadbeefUL << 32)
 #define CALL_CLONE_NEWTIME 0x80UL
 
-enum expected { ALLOWED, REFUSED, ABSENT };
+enum expected { ALLOWED, REFUSED, ABSENT, UNSUPPORTED };
 
 struct trial {
 	enum expected expected;
@@ -55,6 +55,9 @@ struct answer {
 static struct shared {
 	struct answer answers[CALLS_MAX];
 } * shared;
+
+/* Whether children have the spawner's filter beneath the one that is tried, as boxes do. */
+static bool under_spawner;
 
 static int pipe_fds[2], tcp_fd, udp_fd, dir_fd;
 static char dir_path[UNIT_DIR_SIZE];
@@ -152,6 +155,8 @@ static void try_all(enum nc_filter which, int listener_socket, const struct tria
 	(void)setsid();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		leave(which, 2);
+	if (under_spawner && nc_filter_load(NC_FILTER_SPAWNER, NULL) < 0)
+		leave(which, 5);
 	if (which < NC_FILTER_MAX &&
 		nc_filter_load(which, listener_socket >= 0 ? &listener : NULL) < 0)
 		leave(which, 3);
@@ -236,7 +241,19 @@ static int run(enum nc_filter which, enum nc_filter_variant variant, const struc
 
 /* ---- what is expected ---- */
 
-static const char *const profiles[] = {"container", "process", "init"};
+static const char *const profiles[] = {
+	"container", "process", "alone", "init", "worker", "spawner"};
+
+/* Those of boxes come first, then nacre-init's; the rest have no reporting variant. */
+#define BOXES NC_FILTER_INIT
+#define REPORTERS NC_FILTER_WORKER
+
+/* Builds with more calls than ours load no filters on our own programs, or not all. */
+#if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
+#define LOADED REPORTERS
+#else
+#define LOADED NC_FILTER_MAX
+#endif
 
 static void judge(enum nc_filter which, const struct trial *trial, const struct answer *bare,
 	const struct answer *plain, const struct answer *reporting)
@@ -256,6 +273,10 @@ static void judge(enum nc_filter which, const struct trial *trial, const struct 
 	} else if (trial->expected == ABSENT) {
 		if (plain->error != ENOSYS || reporting->error != ENOSYS || reporting->notified)
 			fail_msg("%s is there: errno %d, %d", what, plain->error, reporting->error);
+	} else if (trial->expected == UNSUPPORTED) {
+		if (plain->error != EOPNOTSUPP || reporting->error != EOPNOTSUPP ||
+			reporting->notified)
+			fail_msg("%s gave errno %d, %d", what, plain->error, reporting->error);
 	} else if (plain->error != bare->error || reporting->error != bare->error ||
 		   reporting->notified) {
 		fail_msg("%s: errno %d without a filter, %d with, %d reporting", what, bare->error,
@@ -293,11 +314,33 @@ static void check_all(enum nc_filter which, const struct trial *trials, size_t n
 
 static void check_boxes(const struct trial *trials, size_t n)
 {
-	check_all(NC_FILTER_CONTAINER, trials, n);
-	check_all(NC_FILTER_PROCESS, trials, n);
+	for (int which = 0; which < BOXES; which++)
+		check_all((enum nc_filter)which, trials, n);
 }
 
 #define CHECK_BOXES(trials) check_boxes(trials, unit_count(trials))
+
+/* For profiles that report nothing. Returns how many answers are not those of the kernel alone. */
+static size_t check_plain(enum nc_filter which, const struct trial *trials, size_t n)
+{
+	static struct answer bare[CALLS_MAX], plain[CALLS_MAX];
+	size_t differ = 0;
+
+	assert_int_equal(run(NC_FILTER_MAX, NC_FILTER_PLAIN, trials, n, bare), 0);
+	assert_int_equal(run(which, NC_FILTER_PLAIN, trials, n, plain), 0);
+	for (size_t i = 0; i < n; i++) {
+		int expected = trials[i].expected == ALLOWED   ? bare[i].error
+			       : trials[i].expected == REFUSED ? EPERM
+							       : ENOSYS;
+
+		if (plain[i].error != expected)
+			fail_msg("%s: %ld (%#lx, %#lx): errno %d, not %d", profiles[which],
+				trials[i].number, trials[i].args[0], trials[i].args[1],
+				plain[i].error, expected);
+		differ += plain[i].error != bare[i].error;
+	}
+	return differ;
+}
 
 /* ---- numbers ---- */
 
@@ -323,12 +366,13 @@ static const struct nc_filter_group *group_of(const char *name)
 static bool has_rule(const char *name)
 {
 	for (size_t i = 0; i < unit_count(nc_filter_rules); i++)
-		if (strcmp(nc_filter_rules[i].call, name) == 0)
+		if (strcmp(nc_filter_rules[i].call, name) == 0 &&
+			(nc_filter_rules[i].profiles & NC_IN_BOXES_AND_INIT))
 			return true;
 	return false;
 }
 
-/* Every call that the tables refuse everywhere, with arguments that no kernel accepts. */
+/* Every call that the tables refuse to boxes, with arguments that no kernel accepts. */
 static size_t refused_calls(struct trial *trials)
 {
 	size_t n = 0;
@@ -337,7 +381,8 @@ static size_t refused_calls(struct trial *trials)
 		const char *name = nc_filter_call_name(number);
 		const struct nc_filter_group *group = name ? group_of(name) : NULL;
 
-		if (!group || group->allowed_in || group->absent_in || has_rule(name))
+		if (!group || group->allowed_in ||
+			(group->absent_in & ~(unsigned int)NC_IN_SPAWNER) || has_rule(name))
 			continue;
 		trials[n] = (struct trial){REFUSED, number, {0}};
 		/* vhangup() and sync() take none; the child has no terminal */
@@ -354,12 +399,38 @@ static void refused_groups_are_refused_in_every_profile(void **state)
 
 	(void)state;
 	assert_true(n >= 70);
-	for (int which = 0; which < NC_FILTER_MAX; which++) {
+	for (int which = 0; which < REPORTERS; which++) {
 		size_t controls = check((enum nc_filter)which, trials, n);
 
 		/* root gets other answers from the kernel for most of them */
 		assert_true(controls >= (geteuid() == 0 ? n / 2 : n / 4));
 	}
+}
+
+/* The spawner's filter, which boxes inherit, takes none of the reports away. */
+static void refusals_are_reported_under_the_spawners_filter(void **state)
+{
+	static struct trial trials[CALLS_MAX];
+	size_t n = refused_calls(trials);
+	static const struct trial absent[] = {
+		{ABSENT, SYS_clone3, {0}}, {ABSENT, 600, {0}}, {ALLOWED, SYS_getpid, {0}}};
+
+	(void)state;
+	for (int which = 0; which < BOXES; which++) {
+		static struct answer plain[CALLS_MAX], reporting[CALLS_MAX];
+
+		under_spawner = true;
+		assert_int_equal(run((enum nc_filter)which, NC_FILTER_PLAIN, trials, n, plain), 0);
+		assert_int_equal(
+			run((enum nc_filter)which, NC_FILTER_REPORTING, trials, n, reporting), 0);
+		under_spawner = false;
+		for (size_t i = 0; i < n; i++)
+			judge((enum nc_filter)which, &trials[i], &plain[i], &plain[i],
+				&reporting[i]);
+	}
+	under_spawner = true;
+	(void)check_plain(NC_FILTER_CONTAINER, absent, unit_count(absent));
+	under_spawner = false;
 }
 
 static void calls_that_matter_are_among_the_refused(void **state)
@@ -456,7 +527,7 @@ static void unknown_calls_and_clone3_are_absent(void **state)
 	};
 
 	(void)state;
-	for (int which = 0; which < NC_FILTER_MAX; which++)
+	for (int which = 0; which < REPORTERS; which++)
 		CHECK_ALL((enum nc_filter)which, trials);
 }
 
@@ -518,8 +589,9 @@ static void foreign_calls_kill(void **state)
 
 		/* SIGSEGV: a kernel without the 32-bit interface */
 		assert_true(bare == 0 || bare == 128 + SIGSEGV);
-		for (int which = 0; bare == 0 && which < NC_FILTER_MAX; which++)
-			for (int reporting = 0; reporting < 2; reporting++)
+		for (int which = 0; bare == 0 && which < (int)LOADED; which++)
+			for (int reporting = 0; reporting < (which < REPORTERS ? 2 : 1);
+				reporting++)
 				assert_int_equal(
 					status_of_call(calls[i], (enum nc_filter)which, reporting),
 					128 + SIGSYS);
@@ -545,7 +617,42 @@ static void clone_gives_no_namespace(void **state)
 		/* CLONE_THREAD without CLONE_SIGHAND: EINVAL, should the filter let it through */
 		trials[i + 2] =
 			(struct trial){REFUSED, SYS_clone, {flags[i] | CLONE_THREAD | SIGCHLD}};
-	CHECK_BOXES(trials);
+	CHECK_ALL(NC_FILTER_CONTAINER, trials);
+	CHECK_ALL(NC_FILTER_PROCESS, trials);
+	/* alone: no process either, but threads */
+	trials[0].expected = trials[1].expected = REFUSED;
+	CHECK_ALL(NC_FILTER_ALONE, trials);
+}
+
+static void alone_there_are_no_new_processes(void **state)
+{
+	static const struct trial trials[] = {
+#ifdef __x86_64__
+		{REFUSED, SYS_fork, {0}},
+#endif
+		{REFUSED, SYS_clone, {SIGCHLD}},
+		{REFUSED, SYS_clone, {0}},
+		{REFUSED, SYS_clone, {CLONE_PARENT_SETTID | SIGCHLD}},
+		{REFUSED, SYS_clone, {SIGCHLD | (unsigned long)CLONE_THREAD << 32}},
+		{ALLOWED, SYS_clone, {CLONE_THREAD}}, /* EINVAL: without CLONE_SIGHAND */
+		{ALLOWED, SYS_clone, {CLONE_THREAD | HIGH}},
+		{ABSENT, SYS_clone3, {0}},
+		{ALLOWED, SYS_execve, {0}},
+		{ALLOWED, SYS_wait4, {~0UL, 0, WNOHANG}},
+	};
+	static struct answer plain[unit_count(trials)], reporting[unit_count(trials)];
+
+	(void)state;
+	/* without a filter they would make processes */
+	assert_int_equal(
+		run(NC_FILTER_ALONE, NC_FILTER_PLAIN, trials, unit_count(trials), plain), 0);
+	assert_int_equal(
+		run(NC_FILTER_ALONE, NC_FILTER_REPORTING, trials, unit_count(trials), reporting),
+		0);
+	for (size_t i = 0; i < unit_count(trials); i++) {
+		assert_true(trials[i].expected != ALLOWED || plain[i].error != EPERM);
+		judge(NC_FILTER_ALONE, &trials[i], &plain[i], &plain[i], &reporting[i]);
+	}
 }
 
 static void sockets(void **state)
@@ -608,6 +715,7 @@ static void sockets(void **state)
 	for (size_t i = 0; i < unit_count(none); i++)
 		none[i].expected = REFUSED;
 	assert_true(check(NC_FILTER_PROCESS, none, unit_count(none)) > controls);
+	assert_true(check(NC_FILTER_ALONE, none, unit_count(none)) > controls);
 }
 
 static void socket_pairs(void **state)
@@ -628,6 +736,7 @@ static void socket_pairs(void **state)
 	/* an end of such a pair could send to any unix socket of the host */
 	trials[5].expected = REFUSED;
 	CHECK_ALL(NC_FILTER_PROCESS, trials);
+	CHECK_ALL(NC_FILTER_ALONE, trials);
 }
 
 static void socket_options(void **state)
@@ -764,6 +873,18 @@ static void other_arguments(void **state)
 
 /* ---- the profiles ---- */
 
+/* Runs a check in a child, and fails with its number. */
+static void in_child(int (*function)(void))
+{
+	cleanup_close int pidfd = -EBADF;
+	int r = nc_fork(&pidfd);
+
+	if (r == 0)
+		nc_child_exit(function());
+	assert_true(r > 0);
+	assert_int_equal(status_of(pidfd), 0);
+}
+
 static void what_differs_where_there_may_be_no_namespace(void **state)
 {
 	static char bytes[512];
@@ -800,15 +921,60 @@ static void what_differs_where_there_may_be_no_namespace(void **state)
 		{REFUSED, SYS_ioprio_set, {77, 0, 0}},
 		{REFUSED, SYS_fchmod, {no, 04755}},
 		{REFUSED, SYS_fchmod, {no, 02755}},
+		/* modes, owners, times and attributes by path: files of the host's user */
 		{REFUSED, SYS_fchmodat, {no, name, 04755}},
-		{REFUSED, SYS_fchmodat, {no, name, 02755 | HIGH}},
+		{REFUSED, SYS_fchmodat, {no, name, 0600 | HIGH}},
+		{REFUSED, 452 /* fchmodat2 */, {no, name, 0600, 0}},
+		{REFUSED, SYS_fchownat, {no, name, no, no, 0}},
+		{REFUSED, SYS_truncate, {0, 0}},
+		{REFUSED, SYS_utimensat, {no, name, 0, 0}},
+		{REFUSED, SYS_utimensat, {no, 1UL << 32, 0, 0}},
+		{ALLOWED, SYS_utimensat, {no, 0, 0, 0}},
+		{REFUSED, SYS_setxattr, {0}},
+		{REFUSED, SYS_lsetxattr, {0}},
+		{REFUSED, SYS_removexattr, {0}},
+		{REFUSED, SYS_lremovexattr, {0}},
+		{UNSUPPORTED, SYS_getxattr, {0}},
+		{UNSUPPORTED, SYS_lgetxattr, {0}},
+		{UNSUPPORTED, SYS_listxattr, {0}},
+		{UNSUPPORTED, SYS_llistxattr, {0}},
+		{ALLOWED, SYS_fsetxattr, {no}},
+		{ALLOWED, SYS_fgetxattr, {no}},
+		{ALLOWED, SYS_fchown, {no, no, no}},
+		{ALLOWED, SYS_ftruncate, {no, 0}},
+#ifdef __x86_64__
+		{REFUSED, SYS_chmod, {0, 0600}},
+		{REFUSED, SYS_chown, {0, no, no}},
+		{REFUSED, SYS_lchown, {0, no, no}},
+		{REFUSED, SYS_utime, {0, 1}},
+		{REFUSED, SYS_utimes, {0, 1}},
+		{REFUSED, SYS_futimesat, {no, name, 0}},
+#endif
+		/* what others do with their files */
+		{REFUSED, SYS_inotify_init1, {no}},
+		{REFUSED, SYS_inotify_add_watch, {no, 0, 1}},
+		/* signals and facts by way of descriptors */
+		{REFUSED, SYS_fcntl, {no, F_SETOWN, 1}},
+		{REFUSED, SYS_fcntl, {no, F_SETOWN | HIGH, 1}},
+		{REFUSED, SYS_fcntl, {no, F_SETOWN_EX, 0}},
+		{REFUSED, SYS_fcntl, {no, F_SETFL, O_ASYNC}},
+		{REFUSED, SYS_fcntl, {no, F_SETFL, O_ASYNC | O_NONBLOCK | HIGH}},
+		{ALLOWED, SYS_fcntl, {no, F_SETFL, O_NONBLOCK}},
+		{ALLOWED, SYS_fcntl, {no, F_GETOWN, 0}},
+		{REFUSED, SYS_ioctl, {no, FIOASYNC, 0}},
+		{REFUSED, SYS_ioctl, {no, 0x8901 /* FIOSETOWN */, 0}},
+		{REFUSED, SYS_ioctl, {no, 0x8902 /* SIOCSPGRP */, 0}},
+		{REFUSED, SYS_ioctl, {no, 0x8927 /* SIOCGIFHWADDR */ | HIGH, 0}},
+		{REFUSED, SYS_ioctl, {no, 0x89ff, 0}},
+		{ALLOWED, SYS_ioctl, {no, 0x8a00, 0}},
+		{ALLOWED, SYS_ioctl, {no, 0x88ff, 0}},
 		{REFUSED, SYS_openat, {no, name, O_CREAT, 04755}},
 		{REFUSED, SYS_openat, {no, name, O_CREAT | O_EXCL | O_RDWR, 02755}},
 		{REFUSED, SYS_openat, {no, name, O_TMPFILE | O_RDWR, 04755}},
 		{REFUSED, SYS_mknodat, {no, name, S_IFREG | 04755, 0}},
 		{ALLOWED, SYS_openat, {dir, name, O_CREAT | O_RDWR, 0644}},
 		{ALLOWED, SYS_openat, {dir, name, O_RDONLY, no}}, /* the mode is not looked at */
-		{ALLOWED, SYS_fchmodat, {dir, name, 0755}},
+		{ALLOWED, SYS_fchmod, {no, 0755}},
 		{ALLOWED, SYS_kill, {(unsigned long)getpid(), 0}},
 		{ALLOWED, SYS_sched_setaffinity, {0, 0, 0}},
 		{ALLOWED, SYS_setpriority, {0, 0, 0}},
@@ -817,6 +983,7 @@ static void what_differs_where_there_may_be_no_namespace(void **state)
 
 	(void)state;
 	CHECK_ALL(NC_FILTER_PROCESS, trials);
+	CHECK_ALL(NC_FILTER_ALONE, trials);
 	for (size_t i = 0; i < unit_count(trials); i++)
 		trials[i].expected = ALLOWED;
 	CHECK_ALL(NC_FILTER_CONTAINER, trials);
@@ -868,6 +1035,314 @@ static void *answer_of_a_thread(void *data)
 	return data;
 }
 
+#if !defined(__SANITIZE_ADDRESS__)
+/* The spawner's filter: not loaded in such a build. */
+static void the_spawner_keeps_what_it_needs(void **state)
+{
+	static struct trial trials[CALLS_MAX];
+	const unsigned long no = ~0UL;
+	const struct trial kept[] = {
+		{ALLOWED, SYS_mount, {no, no, no}},
+		{ALLOWED, SYS_umount2, {no, 0}},
+		{ALLOWED, SYS_pivot_root, {no, no}},
+		{ALLOWED, SYS_open_tree, {no, no, no}},
+		{ALLOWED, SYS_setns, {no, 0}},
+		{ALLOWED, SYS_unshare, {no}},
+		{ALLOWED, SYS_clone3, {0}},
+		{ALLOWED, SYS_sethostname, {no, no}},
+		{ALLOWED, SYS_openat2, {no}},
+		{ALLOWED, SYS_seccomp, {77, 0, 0}},
+		{ALLOWED, SYS_socket, {no}},
+		{ALLOWED, 600, {0}}, /* newer than the tables: the kernel's answer */
+		{ALLOWED, SYS_keyctl, {1, no}},
+		{ALLOWED, SYS_keyctl, {1 | HIGH, no}},
+		{ABSENT, SYS_keyctl, {0, no}},
+		{ABSENT, SYS_keyctl, {3, no}},
+		{ABSENT, SYS_keyctl, {2 | HIGH, no}},
+		{ABSENT, SYS_keyctl, {0xffffffff, no}},
+	};
+	size_t n = 0;
+
+	(void)state;
+	for (int number = 0; number < CALLS_MAX; number++) {
+		const char *name = nc_filter_call_name(number);
+		const struct nc_filter_group *group = name ? group_of(name) : NULL;
+
+		if (group && (group->absent_in & NC_IN_SPAWNER)) {
+			trials[n] = (struct trial){ABSENT, number, {0}};
+			memset(trials[n++].args, 0xff, sizeof(trials[0].args));
+		}
+	}
+	assert_true(n >= 50);
+	/* for the others the kernel has nothing behind the number */
+	assert_true(check_plain(NC_FILTER_SPAWNER, trials, n) >= n / 2);
+	assert_int_equal(check_plain(NC_FILTER_SPAWNER, kept, unit_count(kept)), 4);
+}
+
+static void calls_that_the_spawner_does_without(void **state)
+{
+	static const long numbers[] = {
+		SYS_init_module,
+		SYS_finit_module,
+		SYS_delete_module,
+		SYS_kexec_load,
+		SYS_reboot,
+		SYS_bpf,
+		SYS_perf_event_open,
+		SYS_open_by_handle_at,
+		SYS_io_uring_setup,
+		SYS_io_uring_enter,
+		SYS_io_uring_register,
+		SYS_userfaultfd,
+		SYS_swapon,
+		SYS_swapoff,
+		SYS_acct,
+		SYS_quotactl,
+		SYS_quotactl_fd,
+		SYS_add_key,
+		SYS_request_key,
+		SYS_settimeofday,
+		SYS_clock_settime,
+		SYS_clock_adjtime,
+		SYS_adjtimex,
+		SYS_ptrace,
+		SYS_process_vm_readv,
+		SYS_process_vm_writev,
+		SYS_pidfd_getfd,
+		SYS_kcmp,
+		SYS_fanotify_init,
+		SYS_io_setup,
+		SYS_io_submit,
+		SYS_lookup_dcookie,
+#ifdef __x86_64__
+		SYS_iopl,
+		SYS_ioperm,
+		SYS_uselib,
+		SYS_modify_ldt,
+#endif
+	};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(numbers); i++) {
+		const char *name = nc_filter_call_name((int)numbers[i]);
+
+		assert_non_null(name);
+		if (!(group_of(name)->absent_in & NC_IN_SPAWNER))
+			fail_msg("the spawner has %s", name);
+	}
+}
+
+/* A filter that asks its listener about one call. */
+static int load_listener(long number)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)number, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = unit_count(code), .filter = code};
+
+	return (int)syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+}
+
+static int call_with_own_listener(int socket_fd)
+{
+	void *head;
+	size_t size;
+	int listener;
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (nc_filter_load(NC_FILTER_SPAWNER, NULL) < 0)
+		return 2;
+	if (syscall(SYS_get_robust_list, 0, &head, &size) == 0 || errno != ENOSYS)
+		return 3;
+	listener = load_listener(SYS_get_robust_list);
+	if (listener < 0 || !send_fd(socket_fd, listener))
+		return 4;
+	close(listener);
+	return syscall(SYS_get_robust_list, 0, &head, &size) == 0 ? 0 : 5;
+}
+
+/* Why the spawner's filter holds no spawner that runs foreign code; see filter_table.h. */
+static void a_listener_of_its_own_wins_over_the_spawners_filter(void **state)
+{
+	cleanup_close int pidfd = -EBADF;
+	struct seccomp_notif request = {0};
+	struct seccomp_notif_resp answer = {.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+	int pair[2], listener, r;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	r = nc_fork(&pidfd);
+	if (r == 0)
+		nc_child_exit(call_with_own_listener(pair[1]));
+	assert_true(r > 0);
+	close(pair[1]);
+	listener = receive_fd(pair[0]);
+	assert_int_equal(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request), 0);
+	answer.id = request.id;
+	assert_int_equal(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer), 0);
+	assert_int_equal(status_of(pidfd), 0);
+	close(listener);
+	close(pair[0]);
+}
+#endif
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(NACRE_COVERAGE)
+/* The worker's filter: not loaded in such builds. */
+static void the_worker_has_its_calls_and_no_others(void **state)
+{
+	static struct trial trials[CALLS_MAX];
+	static struct answer answers[CALLS_MAX];
+	size_t n = 0, granted = 0;
+
+	(void)state;
+	for (int number = 0; number < CALLS_MAX; number++) {
+		const char *name = nc_filter_call_name(number);
+		bool has = false;
+
+		for (size_t i = 0; name && i < unit_count(nc_filter_grants); i++)
+			has = has || has_word(nc_filter_grants[i].calls, name);
+		granted += has;
+		if (name && !has && number != SYS_clone3)
+			trials[n++] = (struct trial){REFUSED, number, {~0UL, ~0UL, ~0UL, ~0UL}};
+	}
+	assert_in_range(granted, 60, 100);
+	/* without a filter nobody wants to make all of them */
+	assert_int_equal(run(NC_FILTER_WORKER, NC_FILTER_PLAIN, trials, n, answers), 0);
+	for (size_t i = 0; i < n; i++)
+		/* what is in no group is absent */
+		if (answers[i].error != EPERM &&
+			(answers[i].error != ENOSYS ||
+				group_of(nc_filter_call_name((int)trials[i].number))))
+			fail_msg("the worker may %s: errno %d",
+				nc_filter_call_name((int)trials[i].number), answers[i].error);
+}
+
+static void what_the_worker_may(void **state)
+{
+	static char bytes[512];
+	const unsigned long at = (unsigned long)bytes, no = ~0UL, fd = (unsigned long)pipe_fds[0];
+	const unsigned long anonymous = MAP_PRIVATE | MAP_ANONYMOUS;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_read, {no}},
+		{ALLOWED, SYS_sendmsg, {no}},
+		{ALLOWED, SYS_recvmsg, {no}},
+		{ALLOWED, SYS_openat, {no, at, 0, 0}},
+		{ALLOWED, SYS_openat2, {no, at, 0, 0}},
+		{ALLOWED, SYS_unlinkat, {no, at, 0}},
+		{ALLOWED, SYS_mmap, {0, 4096, PROT_READ | PROT_WRITE, anonymous, no, 0}},
+		{REFUSED, SYS_mmap, {0, 4096, PROT_READ | PROT_EXEC, anonymous, no, 0}},
+		{REFUSED, SYS_mprotect, {0, 0, PROT_EXEC}},
+		{REFUSED, SYS_mprotect, {0, 0, PROT_EXEC | PROT_READ | HIGH}},
+		{ALLOWED, SYS_clone, {CLONE_THREAD}}, /* EINVAL: without CLONE_SIGHAND */
+		{REFUSED, SYS_clone, {CLONE_THREAD | CLONE_NEWUSER}},
+		{REFUSED, SYS_clone, {CLONE_THREAD | CLONE_PARENT}},
+		{ABSENT, SYS_clone3, {0}},
+		{ABSENT, 600, {0}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_execveat, {no}},
+		{REFUSED, SYS_socket, {no}},
+		{REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_kill, {1UL << 30, 0}},
+		{REFUSED, SYS_ptrace, {no}},
+		{REFUSED, SYS_seccomp, {SECCOMP_GET_NOTIF_SIZES, 0, at}},
+		{ALLOWED, SYS_prctl, {PR_SET_NAME, at}},
+		{REFUSED, SYS_prctl, {PR_GET_NAME, at}},
+		{REFUSED, SYS_prctl, {PR_SET_DUMPABLE, 1}},
+		{ALLOWED, SYS_prlimit64, {0, 7, 0, at}},
+		{REFUSED, SYS_prlimit64, {0, 7, at, 0}},
+		{REFUSED, SYS_prlimit64, {1, 7, 0, at}},
+		{ALLOWED, SYS_fcntl, {fd, F_GETFL}},
+		{REFUSED, SYS_fcntl, {no, F_SETOWN, 1}},
+		{REFUSED, SYS_fcntl, {no, F_SETLEASE, 1}},
+		{ALLOWED, SYS_ioctl, {fd, TCGETS, 0}},
+		{ALLOWED, SYS_ioctl, {fd, TCSETSW | HIGH, 0}},
+		{ALLOWED, SYS_ioctl, {fd, TIOCGWINSZ, 0}},
+		{ALLOWED, SYS_ioctl, {fd, FIONREAD, at}},
+		{REFUSED, SYS_ioctl, {fd, TIOCSTI, at}},
+		{REFUSED, SYS_ioctl, {no, 0x40086602 /* FS_IOC_SETFLAGS */, at}},
+		{REFUSED, SYS_ioctl, {no, 0xc0182101 /* a listener's answer */, at}},
+	};
+
+	(void)state;
+	assert_true(check_plain(NC_FILTER_WORKER, trials, unit_count(trials)) > 0);
+}
+
+static int work(void)
+{
+	char byte = 'x';
+	pthread_t thread;
+	void *answer = NULL;
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (nc_filter_load(NC_FILTER_WORKER, NULL) < 0)
+		return 3;
+	if (pthread_create(&thread, NULL, answer_of_a_thread, &byte) != 0 ||
+		pthread_join(thread, &answer) != 0 || answer != &byte)
+		return 10;
+	if (fork() >= 0 || errno != EPERM)
+		return 11;
+	free(malloc(10U << 20));
+	return raise(0);
+}
+
+static void threads_of_the_worker_work(void **state)
+{
+	(void)state;
+	in_child(work);
+}
+#endif
+
+/* ---- signals ---- */
+
+/* Numbers of this process and its parent, which is of the same user. 4711 is no signal: none is
+ * ever sent. */
+static int signal_others(void)
+{
+	const pid_t pid = getpid(), above = getppid();
+	siginfo_t info = {.si_code = SI_QUEUE};
+	int status = -1;
+	pid_t child;
+
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (setsid() < 0 || kill(above, 0) < 0)
+		return 1;
+	if (nc_filter_load_own_signals() < 0)
+		return 2;
+	if (kill(pid, 0) < 0 || kill(0, 0) < 0 || kill(-pid, 0) < 0 ||
+		syscall(SYS_kill, (unsigned long)pid | HIGH, 0) < 0 || raise(0) < 0 ||
+		syscall(SYS_tkill, pid, 0) < 0)
+		return 3;
+#define REFUSES(call) (syscall call < 0 && errno == EPERM)
+	if (!REFUSES((SYS_kill, above, 0)) || !REFUSES((SYS_kill, -1, 4711)) ||
+		!REFUSES((SYS_kill, -above, 4711)) ||
+		!REFUSES((SYS_kill, (unsigned long)above | HIGH, 0)) ||
+		!REFUSES((SYS_tkill, above, 0)) || !REFUSES((SYS_tgkill, above, above, 0)) ||
+		!REFUSES((SYS_rt_sigqueueinfo, above, 4711, &info)) ||
+		!REFUSES((SYS_rt_tgsigqueueinfo, above, above, 4711, &info)) ||
+		!REFUSES((SYS_pidfd_send_signal, -1, 0, 0, 0)) || !REFUSES((SYS_setsid)))
+		return 4;
+	child = fork();
+	if (child == 0)
+		_exit(kill(pid, 0) == 0 && kill(0, 0) == 0 && kill(above, 0) < 0 &&
+					kill(getpid(), 0) < 0
+				? 0
+				: 1);
+	/* inherited, and with the same numbers */
+	if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
+		return 5;
+	return syscall(SYS_getpid) == pid ? 0 : 6;
+}
+
+static void signals_to_itself_only(void **state)
+{
+	(void)state;
+	in_child(signal_others);
+}
+
 /* What programs do all day. Returns the step that failed, or 0. */
 static int live(void)
 {
@@ -901,7 +1376,7 @@ static int live(void)
 static void processes_and_threads_work(void **state)
 {
 	(void)state;
-	for (int which = 0; which < NC_FILTER_INIT; which++) {
+	for (int which = 0; which <= NC_FILTER_PROCESS; which++) {
 		cleanup_close int pidfd = -EBADF;
 		int r = nc_fork(&pidfd);
 
@@ -917,18 +1392,6 @@ static void processes_and_threads_work(void **state)
 }
 
 /* ---- loading ---- */
-
-/* Runs a check in a child, and fails with its number. */
-static void in_child(int (*function)(void))
-{
-	cleanup_close int pidfd = -EBADF;
-	int r = nc_fork(&pidfd);
-
-	if (r == 0)
-		nc_child_exit(function());
-	assert_true(r > 0);
-	assert_int_equal(status_of(pidfd), 0);
-}
 
 static int load_without_no_new_privs(void)
 {
@@ -1004,7 +1467,16 @@ static void names(void **state)
 static void programs(void **state)
 {
 	(void)state;
-	for (int which = 0; which < NC_FILTER_MAX; which++) {
+	for (int which = REPORTERS; which < NC_FILTER_MAX; which++) {
+		int listener = 4711;
+		size_t n;
+
+		assert_null(nc_filter_program((enum nc_filter)which, NC_FILTER_REPORTING, &n));
+		assert_int_equal(n, 0);
+		assert_int_equal(nc_filter_load((enum nc_filter)which, &listener), -EINVAL);
+		assert_int_equal(listener, 4711);
+	}
+	for (int which = 0; which < REPORTERS; which++) {
 		size_t n, m, differ = 0;
 		const struct sock_filter *plain =
 			nc_filter_program((enum nc_filter)which, NC_FILTER_PLAIN, &n);
@@ -1031,6 +1503,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		unit_test_fds(refused_groups_are_refused_in_every_profile),
+		unit_test_fds(refusals_are_reported_under_the_spawners_filter),
 		unit_test_fds(calls_that_matter_are_among_the_refused),
 		unit_test_fds(unknown_calls_and_clone3_are_absent),
 		unit_test_fds(without_a_filter_clone3_is_there),
@@ -1038,6 +1511,7 @@ int main(void)
 		unit_test_fds(foreign_calls_kill),
 #endif
 		unit_test_fds(clone_gives_no_namespace),
+		unit_test_fds(alone_there_are_no_new_processes),
 		unit_test_fds(sockets),
 		unit_test_fds(socket_pairs),
 		unit_test_fds(socket_options),
@@ -1047,6 +1521,17 @@ int main(void)
 		unit_test_fds(what_differs_where_there_may_be_no_namespace),
 		unit_test_fds(init_has_its_few_calls_and_no_others),
 		unit_test_fds(processes_and_threads_work),
+#if !defined(__SANITIZE_ADDRESS__)
+		unit_test_fds(the_spawner_keeps_what_it_needs),
+		unit_test_fds(calls_that_the_spawner_does_without),
+		unit_test_fds(a_listener_of_its_own_wins_over_the_spawners_filter),
+#endif
+#if !defined(__SANITIZE_ADDRESS__) && !defined(NACRE_COVERAGE)
+		unit_test_fds(the_worker_has_its_calls_and_no_others),
+		unit_test_fds(what_the_worker_may),
+		unit_test_fds(threads_of_the_worker_work),
+#endif
+		unit_test_fds(signals_to_itself_only),
 		unit_test_fds(loading),
 		unit_test_fds(names),
 		unit_test_fds(programs),

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "kernel/boxwire.h"
+#include "kernel/cgroup_box.h"
 #include "kernel/strength.h"
 #include "tier/tier.h"
 
@@ -208,6 +210,57 @@ static void test_worst_reason_wins(void **state)
 	assert_string_equal(tiers[NC_TIER_CONTAINER].reason, "network is reduced");
 }
 
+/* What a box says of itself, from what held it. */
+static void test_boxes(void **state)
+{
+	const uint32_t all = NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_SWAP | NC_CGROUP_CAN_CPU |
+			     NC_CGROUP_CAN_PIDS | NC_CGROUP_CAN_KILL;
+	/* in the order of enum nc_property: f(ull), r(educed), n(one) */
+	const struct {
+		struct nc_box_host host;
+		struct nc_box_end end;
+		const char *letters;
+	} cases[] = {
+		{{.ranges = true, .user_ns = true, .cgroups = all},
+			{.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
+		{{.user_ns = true}, {.landlock = 7, .reported = true, .pid_ns = true},
+			"frfffffrnrfnfn"},
+		{{.user_ns = true}, {.landlock = 1, .pid_ns = true}, "frfffrrrnrfnfn"},
+		{{.user_ns = true}, {.pid_ns = true}, "frfffrnrnrfnfn"},
+		{{.ranges = true, .user_ns = true, .cgroups = all},
+			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			"rffrrfffffrnfn"},
+		{{.user_ns = true},
+			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			"rrfrrffrnrrnfn"},
+		/* neither a pid namespace nor a group: alone, nothing can survive */
+		{{0}, {.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .alone = true},
+			"rnrrrffrnrrnfn"},
+		/* a group that can kill, and one that cannot */
+		{{.ranges = true, .cgroups = all},
+			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true},
+			"rfrrrfffffrnfn"},
+		{{.ranges = true, .cgroups = all & ~(uint32_t)NC_CGROUP_CAN_KILL},
+			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true},
+			"rfrrrfffffrnrn"},
+		/* before ABI 3 nothing is around files */
+		{{.user_ns = true},
+			{.tier = NC_BOX_PROCESS, .landlock = 2, .reported = true, .pid_ns = true},
+			"nrfrrfrrnrrnfn"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(cases); i++) {
+		enum nc_grade grades[NC_STRENGTH_MAX];
+
+		nc_strength_of_box(&cases[i].host, &cases[i].end, grades);
+		for (size_t j = 0; j < NC_STRENGTH_MAX; j++)
+			if (nc_grade_names[grades[j]][0] != cases[i].letters[j])
+				fail_msg("case %zu: %s is %s", i, nc_property_names[j],
+					nc_grade_names[grades[j]]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +271,7 @@ int main(void)
 		cmocka_unit_test(test_landlock_abi),
 		cmocka_unit_test(test_tiers),
 		cmocka_unit_test(test_worst_reason_wins),
+		cmocka_unit_test(test_boxes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

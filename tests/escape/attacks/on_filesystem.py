@@ -7,6 +7,8 @@ AT_RECURSIVE = 0x8000
 AT_EMPTY_PATH = 0x1000
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 MNT_DETACH = 2
+DEVICES = ["vda", "sda", "mem", "port", "kmsg", "kvm", "fuse", "net/tun", "vsock", "console", "tty0", "ttyS0", "ptmx", "loop-control",
+           "mapper/control", "cpu/0/msr", "dri/card0", "input/event0", "snapshot", "userfaultfd", "vhost-net", "nvidia0", "btrfs-control"]
 WRITABLE = ("/workspace", "/tmp", "/dev/shm")
 
 
@@ -228,9 +230,16 @@ def make_device_nodes(context):
 @attack("filesystem")
 def open_host_devices(context):
     """Opens disks, memory, kvm, fuse, tun, kmsg, vsock. Promise: /dev has null zero full random urandom tty and no more."""
-    names = ["vda", "sda", "mem", "port", "kmsg", "kvm", "fuse", "net/tun", "vsock", "console", "tty0", "ttyS0", "ptmx", "loop-control",
-             "mapper/control", "cpu/0/msr", "dri/card0", "input/event0", "snapshot", "userfaultfd", "vhost-net", "nvidia0", "btrfs-control"]
-    return first_that_works([f"/dev/{name}" for name in names], lambda path: f"mode {os.stat(path).st_mode:o}")
+    return first_that_works([f"/dev/{name}" for name in DEVICES], lambda path: f"mode {os.stat(path).st_mode:o}")
+
+
+@attack("filesystem", control=True)
+def open_host_devices_for_real(context):
+    """The same, by open() and not only by name. Promise: none of them, also where their names are seen."""
+    def attempt(pair):
+        return f"descriptor {os.open(pair[0], pair[1] | os.O_NONBLOCK | os.O_NOCTTY)}"
+
+    return first_that_works([(f"/dev/{name}", flags) for name in DEVICES for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR)], attempt)
 
 
 @attack("filesystem", control=True)

@@ -120,7 +120,7 @@ def watch_files_of_host(context):
     return f"saw {os.read(descriptor, 4096)[16:].rstrip(bytes(1))!r}" if ready else None
 
 
-@attack("information", needs="decision", control=True)
+@attack("information", control=True)
 def identify_host_by_boot_id(context):
     """Reads the boot id: two boxes learn that they share a host. Promise: topology is not told."""
     return "same boot id" if read_some("/proc/sys/kernel/random/boot_id").decode().strip() == context["boot_id"] else None

@@ -101,7 +101,7 @@ def map_more_ids(context):
     return first_that_works(["uid_map", "gid_map", "setgroups"], lambda name: os.write(os.open(f"/proc/self/{name}", os.O_WRONLY), b"0 0 1\n" if name != "setgroups" else b"allow"))
 
 
-@attack("privilege", needs="decision")
+@attack("privilege")
 def map_project_ids(context):
     """Maps the host's project id 0, which the kernel lets everybody do once. Promise: maps are written by the spawner."""
     return os.write(os.open("/proc/self/projid_map", os.O_WRONLY), b"0 0 1\n")

@@ -1,16 +1,28 @@
 /* The file system of a box. */
-#ifndef NC_SPAWNER_ROOT_H
-#define NC_SPAWNER_ROOT_H
+#ifndef NC_INSIDE_ROOT_H
+#define NC_INSIDE_ROOT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The user that the payload is inside; see /etc/passwd there. */
-#define NC_SANDBOX_ID 1000U
+#include "kernel/boxwire.h"
+#include "kernel/privilege.h"
+
+/* A detached mount, and where it goes. */
+struct nc_root_bind {
+	int fd;
+	const char *target; /* absolute */
+};
 
 struct nc_root_spec {
 	uint64_t disk_bytes; /* of /workspace, /tmp and /dev/shm together */
 	uint64_t inodes;
+	int image_fd;  /* a detached mount whose directories are shown; -EBADF: the host's are */
+	bool terminal; /* with /dev/pts */
+	size_t n_binds;
+	struct nc_root_bind bind[NC_BOX_BINDS_MAX];
 };
 
 /*

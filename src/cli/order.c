@@ -1,0 +1,371 @@
+/* What a command line says about a box. */
+#include "cli/order.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "box/image.h"
+#include "cli/outcome.h"
+#include "kernel/cgroup_box.h"
+
+#define MB (1024ULL * 1024)
+
+/* A file needs an inode and mostly some blocks: one per 4 KiB, as ext4 has it by default, and room.
+ */
+#define BYTES_PER_INODE 4096U
+
+/*
+ * The kernel counts threads as processes, and Node alone starts ten: max_processes of the
+ * configuration therefore allows this many threads per process. --pids is taken as it is.
+ */
+#define THREADS_PER_PROCESS 16U
+
+#define OPEN_FILES 1024U
+#define DAYS_7_NS (7 * 86400ULL * 1000000000)
+
+static int wrong_value(
+	const char *option, const char *text, const char *expected, struct nacre_err *err)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	return nc_err_set(err, -EINVAL, "Option '--%s': found %s, expected %s", option,
+		nc_text_quote(quoted, text), expected);
+}
+
+static int read_size(const char *option, const char *text, uint64_t unit, uint64_t least,
+	uint64_t *value, struct nacre_err *err)
+{
+	uint64_t bytes;
+
+	if (!text)
+		return 0;
+	if (nc_parse_size(text, unit, &bytes) < 0 || bytes < least || bytes > 1ULL << 40)
+		return wrong_value(option, text, "a size such as 64MB, up to 1 TB", err);
+	*value = bytes;
+	return 0;
+}
+
+static int read_number(const char *option, const char *text, uint64_t least, uint64_t most,
+	uint64_t *value, struct nacre_err *err)
+{
+	char expected[64];
+
+	if (!text || nc_parse_u64(text, least, most, value) == 0)
+		return 0;
+	(void)snprintf(expected, sizeof(expected), "a whole number from %llu to %llu",
+		(unsigned long long)least, (unsigned long long)most);
+	return wrong_value(option, text, expected, err);
+}
+
+static int read_time(const char *option, const char *text, uint64_t *ms, struct nacre_err *err)
+{
+	uint64_t ns;
+
+	if (!text)
+		return 0;
+	if (nc_parse_duration(text, &ns) < 0 || ns < 1000000 || ns > DAYS_7_NS)
+		return wrong_value(option, text, "a time such as 30s, up to 7 days", err);
+	*ms = ns / 1000000;
+	return 0;
+}
+
+static int read_limits(const struct nc_order_args *args, const struct nc_config *config,
+	struct nc_run *run, struct nacre_err *err)
+{
+	const struct nc_limit_values *defaults = &config->limits.default_limits;
+	struct nc_box_limits *limits = &run->order.limits;
+	int r;
+
+	*limits = (struct nc_box_limits){.memory_bytes = defaults->memory_mb.number * MB,
+		.cpu_milli = defaults->cpu_cores.number,
+		.wall_ms = defaults->execution_time_seconds.number * 1000,
+		.pids = defaults->max_processes.number * THREADS_PER_PROCESS,
+		.disk_bytes = defaults->disk_mb.number * MB,
+		.open_files = OPEN_FILES};
+	run->output_max = 64 * MB;
+	if (args->cpus && nc_parse_milli(args->cpus, 10, 1024000, &limits->cpu_milli) < 0)
+		return wrong_value("cpus", args->cpus, "a number from 0.01 to 1024", err);
+	r = read_time("timeout", args->timeout, &limits->wall_ms, err);
+	if (r == 0)
+		r = read_time("cpu-time", args->cpu_time, &limits->cpu_time_ms, err);
+	if (r == 0)
+		r = read_number("pids", args->pids, 1, 32768, &limits->pids, err);
+	if (r == 0)
+		r = read_number("files", args->files, 8, 1U << 20, &limits->open_files, err);
+	if (r == 0)
+		r = read_size("memory", args->memory, MB, 8 * MB, &limits->memory_bytes, err);
+	if (r == 0)
+		r = read_size("disk", args->disk, MB, 64 * 1024, &limits->disk_bytes, err);
+	if (r == 0)
+		r = read_size("output", args->output, 1, 1, &run->output_max, err);
+	limits->inodes = limits->disk_bytes / BYTES_PER_INODE + 64;
+	return r < 0 ? r : read_number("inodes", args->inodes, 16, 1U << 30, &limits->inodes, err);
+}
+
+static int read_tier(const struct nc_order_args *args, struct nc_run *run, struct nacre_err *err)
+{
+	if (!args->tier || nc_streq(args->tier, "container"))
+		return 0;
+	if (!nc_streq(args->tier, "process"))
+		return wrong_value("tier", args->tier, "container or process", err);
+	run->order.tier = NC_BOX_PROCESS;
+	if (args->image || args->bind.count > 0)
+		return nc_err_set(err, -EINVAL,
+			"Option '--%s': a process box has no mounts of its own; use --tier "
+			"container",
+			args->image ? "image" : "bind");
+	return 0;
+}
+
+static int read_image(const struct nc_order_args *args, struct nc_run *run, struct nacre_err *err)
+{
+	if (!args->image || nc_streq(args->image, NC_IMAGE_HOST))
+		return 0;
+	run->image_fd = nc_image_open(args->image, err);
+	if (run->image_fd < 0)
+		return run->image_fd;
+	run->order.flags |= NC_ORDER_IMAGE;
+	return 0;
+}
+
+/* SRC[:DST][:rw], where DST is absolute and SRC may be anything that can be opened. */
+static int read_bind(const char *text, struct nc_order *order, struct nacre_err *err)
+{
+	const char *expected = "SOURCE[:TARGET][:rw], the target absolute, without dots, no longer "
+			       "than 255 bytes, and not in /proc, /dev or /sys";
+	struct nc_box_order *wire = &order->run.order;
+	struct nc_box_bind *bind = &wire->binds[wire->n_binds];
+	cleanup_free char *copy = strdup(text), *real = NULL;
+	char quoted[NC_TEXT_QUOTED_MAX];
+	char *colon;
+	int fd;
+
+	if (!copy)
+		return nc_err_errno(err, -ENOMEM, "Option '--bind'");
+	if (wire->n_binds == NC_BOX_BINDS_MAX)
+		return nc_err_set(err, -E2BIG, "Option '--bind': more than %u", NC_BOX_BINDS_MAX);
+	colon = strrchr(copy, ':');
+	if (colon && (nc_streq(colon, ":rw") || nc_streq(colon, ":ro"))) {
+		bind->writable = nc_streq(colon, ":rw");
+		*colon = '\0';
+		colon = strrchr(copy, ':');
+	}
+	if (colon && colon[1] == '/')
+		*colon = '\0';
+	else
+		colon = NULL;
+	fd = open(copy, O_PATH | O_CLOEXEC);
+	real = fd < 0 ? NULL : realpath(copy, NULL);
+	if (!real) {
+		(void)nc_fd_close(fd);
+		return nc_err_errno(
+			err, -errno, "Option '--bind': %s", nc_text_quote(quoted, copy));
+	}
+	order->bind_fd[order->n_bind_fds++] = fd;
+	if (!nc_box_target_ok(colon ? colon + 1 : real))
+		return wrong_value("bind", text, expected, err);
+	(void)snprintf(bind->target, sizeof(bind->target), "%s", colon ? colon + 1 : real);
+	bind->index = wire->n_binds++;
+	order->in_rw_bind |= bind->writable;
+	return 0;
+}
+
+/* PROPERTY=GRADE, or GRADE for all that a box of ours can have in full. */
+static int read_floor(const char *text, struct nc_order *order, struct nacre_err *err)
+{
+	const char *equals = strchr(text, '=');
+	const char *word = equals ? equals + 1 : text;
+	size_t length = equals ? (size_t)(equals - text) : 0;
+	enum nc_grade grade = NC_GRADE_NONE;
+	bool known = false;
+
+	while (grade < NC_GRADE_MAX && !nc_streq(word, nc_grade_names[grade]))
+		grade++;
+	for (size_t i = 0; grade < NC_GRADE_MAX && i < NC_STRENGTH_MAX; i++) {
+		bool named = equals && strlen(nc_property_names[i]) == length &&
+			     strncmp(text, nc_property_names[i], length) == 0;
+
+		if (!named && (equals || i == NC_STRENGTH_HYPERVISOR || i == NC_STRENGTH_IO))
+			continue;
+		known = true;
+		/* it raises the floor and never lowers it */
+		if (order->floor[i] < grade)
+			order->floor[i] = grade;
+	}
+	if (known)
+		return 0;
+	return wrong_value("floor", text,
+		"full, reduced or none, or one of them for a property such as memory=full", err);
+}
+
+static void add_word(struct nc_buf *buf, struct nc_box_words *words, const char *word)
+{
+	nc_buf_add(buf, word, strlen(word) + 1);
+	words->count++;
+}
+
+static int check_env(const struct nc_order_args *args, struct nacre_err *err)
+{
+	for (size_t i = 0; i < args->env.count; i++)
+		if (args->env.words[i][0] == '=' || !strchr(args->env.words[i], '='))
+			return wrong_value("env", args->env.words[i], "NAME=VALUE", err);
+	return 0;
+}
+
+/* The environment is made from scratch; what the caller names comes last and wins. */
+static void add_env(const struct nc_order_args *args, const char *home, const char *temporary,
+	struct nc_order *order)
+{
+	char home_word[NC_BOX_DIR_MAX + 64], temporary_word[NC_BOX_DIR_MAX + 64];
+	const char *const defaults[] = {home_word, "LANG=C.UTF-8",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"SHELL=/bin/sh", temporary_word, "USER=sandbox"};
+
+	(void)snprintf(home_word, sizeof(home_word), "HOME=%s", home);
+	(void)snprintf(temporary_word, sizeof(temporary_word), "TMPDIR=%s", temporary);
+	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
+		size_t name = strcspn(defaults[i], "=") + 1;
+		bool replaced = false;
+
+		for (size_t j = 0; j < args->env.count; j++)
+			replaced |= strncmp(args->env.words[j], defaults[i], name) == 0;
+		if (!replaced)
+			add_word(&order->env, &order->run.order.env, defaults[i]);
+	}
+	for (size_t i = 0; i < args->env.count; i++)
+		add_word(&order->env, &order->run.order.env, args->env.words[i]);
+}
+
+int nc_order_read(const struct nc_order_args *args, const struct nc_config *config, char **words,
+	int n_words, struct nc_order *order, struct nacre_err *err)
+{
+	struct nc_run *run = &order->run;
+	int r;
+
+	*order = (struct nc_order){
+		.run = {.order = {.id = 1}, .image_fd = -EBADF, .cancel_fd = -EBADF},
+		.argv = NC_BUF(1U << 20),
+		.env = NC_BUF(1U << 20)};
+	memcpy(order->floor, nc_strength_floor, sizeof(order->floor));
+	if (args->tty)
+		run->order.flags |= NC_ORDER_TTY;
+	r = read_limits(args, config, run, err);
+	if (r == 0)
+		r = read_tier(args, run, err);
+	if (r == 0)
+		r = check_env(args, err);
+	for (size_t i = 0; r == 0 && i < args->floor.count; i++)
+		r = read_floor(args->floor.words[i], order, err);
+	for (size_t i = 0; r == 0 && i < args->bind.count; i++)
+		r = read_bind(args->bind.words[i], order, err);
+	if (r == 0)
+		r = read_image(args, run, err);
+	for (int i = 0; r == 0 && i < n_words; i++)
+		add_word(&order->argv, &run->order.argv, words[i]);
+	return r;
+}
+
+void nc_order_done(struct nc_order *order)
+{
+	for (size_t i = 0; i < order->n_bind_fds; i++)
+		order->bind_fd[i] = nc_fd_close(order->bind_fd[i]);
+	order->run.image_fd = nc_fd_close(order->run.image_fd);
+	nc_buf_done(&order->argv);
+	nc_buf_done(&order->env);
+}
+
+/* A limit that the caller names is held or refused, never weakened. */
+static int check_named_limits(const struct nc_order_args *args, const struct nc_box_host *host,
+	enum nc_box_tier tier, struct nacre_err *err)
+{
+	const char *option = NULL;
+
+	if (args->memory && !(host->cgroups & NC_CGROUP_CAN_MEMORY))
+		option = "memory";
+	else if (args->cpus && !(host->cgroups & NC_CGROUP_CAN_CPU))
+		option = "cpus";
+	else if (args->cpu_time && !(host->cgroups & NC_CGROUP_CAN_CPU_TIME))
+		option = "cpu-time";
+	else if (args->pids && tier == NC_BOX_PROCESS && !(host->cgroups & NC_CGROUP_CAN_PIDS))
+		option = "pids";
+	if (option)
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Option '--%s': no control group can hold this limit here: run as root, or "
+			"leave it out",
+			option);
+	if (tier == NC_BOX_PROCESS && (args->disk || args->inodes))
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Option '--%s': a process box has no file system of its own to hold this "
+			"limit; use --tier container, or leave it out",
+			args->disk ? "disk" : "inodes");
+	return 0;
+}
+
+static int check_floor(const struct nc_box_host *host, const struct nc_box_end *expected,
+	const enum nc_grade *floor, struct nacre_err *err)
+{
+	enum nc_grade grades[NC_STRENGTH_MAX];
+
+	nc_strength_of_box(host, expected, grades);
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
+		if (grades[i] < floor[i])
+			return nc_err_set(err, -EOPNOTSUPP,
+				"The floor wants %s=%s, and a %s box here has it %s (see: nacre "
+				"doctor)",
+				nc_property_names[i], nc_grade_names[floor[i]],
+				nc_tier_word(expected->tier), nc_grade_names[grades[i]]);
+	return 0;
+}
+
+int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
+	struct nc_order *order, struct nacre_err *err)
+{
+	struct nc_box_order *wire = &order->run.order;
+	struct nc_box_end expected = {.tier = wire->tier,
+		.landlock = (uint32_t)landlock,
+		.reported = true,
+		.pid_ns = host->user_ns,
+		.alone = !host->user_ns && host->cgroups == 0};
+	char home[NC_BOX_DIR_MAX + 32] = "/workspace", temporary[NC_BOX_DIR_MAX + 32] = "/tmp";
+	int r;
+
+	if (wire->tier == NC_BOX_CONTAINER && !host->user_ns)
+		return nc_err_set(err, -EOPNOTSUPP,
+			"No user namespace can be had here, which a container box needs: see nacre "
+			"doctor for the fix, or take a weaker box with --tier process");
+	r = check_named_limits(args, host, wire->tier, err);
+	if (r == 0)
+		r = check_floor(host, &expected, order->floor, err);
+	if (r < 0)
+		return r;
+	/* what was expected must be so, or nothing runs */
+	wire->landlock_min =
+		order->floor[NC_STRENGTH_ACCESS] > NC_GRADE_NONE || wire->tier == NC_BOX_PROCESS
+			? (uint32_t)landlock
+			: 0;
+	if (order->floor[NC_STRENGTH_SYSCALLS] == NC_GRADE_FULL)
+		wire->flags |= NC_ORDER_MUST_REPORT;
+	if (host->user_ns)
+		wire->flags |= NC_ORDER_MUST_PID_NS;
+	if (wire->tier == NC_BOX_PROCESS) {
+		(void)snprintf(home, sizeof(home), "%s/%llu/workspace", host->scratch,
+			(unsigned long long)wire->id);
+		(void)snprintf(temporary, sizeof(temporary), "%s/%llu/tmp", host->scratch,
+			(unsigned long long)wire->id);
+	}
+	(void)snprintf(wire->dir, sizeof(wire->dir), "%s", home);
+	add_env(args, home, temporary, order);
+	if (order->argv.error < 0 || order->env.error < 0)
+		return nc_err_set(err, -E2BIG, "Arguments and environment are too long");
+	wire->argv.data = order->argv.data;
+	wire->argv.size = order->argv.size;
+	wire->env.data = order->env.data;
+	wire->env.size = order->env.size;
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* What a command line says about a box: from options to an order. */
+#ifndef NC_ORDER_H
+#define NC_ORDER_H
+
+#include "box/run.h"
+#include "cli/cli.h"
+#include "kernel/strength.h"
+
+/* The options that describe a box, as they were given; NULL: not at all. */
+struct nc_order_args {
+	const char *cpus, *cpu_time, *disk, *files, *image, *inodes, *memory, *output, *pids, *tier;
+	const char *timeout;
+	struct nc_words bind, env, floor;
+	bool tty;
+};
+
+/* What was read from them, with what was opened for it. */
+struct nc_order {
+	struct nc_run run;
+	int bind_fd[NC_BOX_BINDS_MAX];
+	size_t n_bind_fds;
+	bool in_rw_bind; /* something that the disk limit does not cover */
+	enum nc_grade floor[NC_STRENGTH_MAX];
+	struct nc_buf argv, env;
+};
+
+/*
+ * Reads the options and opens what they name, with the caller's rights. -EINVAL and others with a
+ * message that names the option. Free with nc_order_done in any case.
+ */
+int nc_order_read(const struct nc_order_args *args, const struct nc_config *config, char **words,
+	int n_words, struct nc_order *order, struct nacre_err *err);
+void nc_order_done(struct nc_order *order);
+
+#define cleanup_order nc_cleanup(nc_order_done)
+
+/*
+ * With what the spawner can do: completes the order, and refuses it where a limit that was named or
+ * the floor cannot be held. landlock is the ABI that is here.
+ */
+int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
+	struct nc_order *order, struct nacre_err *err);
+
+#endif

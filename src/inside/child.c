@@ -1,0 +1,473 @@
+/*
+ * What the spawner's children do between their birth and the program that they become. Nothing here
+ * allocates or locks, and every step that fails ends the child with a report: nothing foreign runs
+ * unless each one succeeded.
+ */
+#include "inside/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/pidfd.h"
+#include "kernel/caps.h"
+#include "kernel/filter.h"
+#include "kernel/privilege.h"
+
+#define READY_FD 3
+
+/* The ABI from which on Landlock keeps signals and abstract sockets inside. */
+#define LANDLOCK_SCOPES 6
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+_Noreturn static void give_up(int report_fd, int error, const char *step)
+{
+	char report[NC_CHILD_REPORT_MAX];
+	int size;
+
+	memcpy(report, &error, sizeof(error));
+	size = snprintf(report + sizeof(error), sizeof(report) - sizeof(error), "%s", step);
+	(void)nc_fd_write_all(report_fd, report, sizeof(error) + (size_t)size);
+	_exit(125);
+}
+
+#define STEP(report_fd, text, call)                                                                \
+	do {                                                                                       \
+		int _r = (call);                                                                   \
+		if (_r < 0)                                                                        \
+			give_up(report_fd, -_r, text);                                             \
+	} while (0)
+
+/* Turns "-1 and errno" into -errno. */
+static int checked(int result)
+{
+	return result < 0 ? -errno : result;
+}
+
+static int wait_for_go(int go_fd)
+{
+	char byte;
+	ssize_t n = nc_fd_read_upto(go_fd, &byte, 1);
+
+	return n < 0 ? (int)n : n == 1 ? 0 : -ECANCELED;
+}
+
+static int join(const struct nc_cgroup *group)
+{
+	return group ? nc_cgroup_join_self(group, group->clone_fd >= 0) : 0;
+}
+
+static int become(unsigned int id)
+{
+	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+		return -errno;
+	return 0;
+}
+
+/* The session keyring is inherited like the environment, and may hold the caller's secrets. */
+static int leave_keyring(void)
+{
+	long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+
+	return r < 0 && errno != ENOSYS ? -errno : 0;
+}
+
+/* Handlers and masks are inherited through exec; a program expects neither. */
+static int reset_signals(void)
+{
+	sigset_t none;
+
+	for (int i = 1; i < NSIG; i++)
+		(void)signal(i, SIG_DFL); /* KILL, STOP and libc's own say EINVAL */
+	(void)sigemptyset(&none);
+	return checked(sigprocmask(SIG_SETMASK, &none, NULL));
+}
+
+/* Dies with the spawner. Set after the last change of user id, which would clear it. */
+static int die_with_parent(void)
+{
+	return checked(prctl(PR_SET_PDEATHSIG, SIGKILL));
+}
+
+static int stdio_to_null(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+		return -errno;
+	return 0;
+}
+
+_Noreturn void nc_child_first(const struct nc_first *first)
+{
+	static char name[] = "nacre-init";
+	static char *const argv[] = {name, NULL};
+	static char *const env[] = {NULL};
+	const char *step = "";
+	int report = first->report_fd;
+	int r;
+
+	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
+	STEP(report, "start a session", checked(setsid()));
+	STEP(report, "reset signals", reset_signals());
+	STEP(report, "leave the spawner's priority", checked(setpriority(PRIO_PROCESS, 0, 0)));
+	if (!first->single_id)
+		STEP(report, "become the box's root", become(0));
+	(void)umask(022);
+	if (first->root) {
+		r = nc_root_build(first->root, &step);
+		STEP(report, step, r);
+	}
+	STEP(report, "detach from the spawner's files", stdio_to_null());
+	STEP(report, "close the ways to capabilities", nc_caps_bound());
+	STEP(report, "drop capabilities", nc_caps_set(0));
+	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+	STEP(report, "die with the spawner", die_with_parent());
+	/* all but the pipe that says "ready" close when nacre-init takes over */
+	STEP(report, "mark descriptors", checked(close_range(READY_FD, ~0U, CLOSE_RANGE_CLOEXEC)));
+	if (report == READY_FD)
+		STEP(report, "keep the report", checked(fcntl(report, F_SETFD, 0)));
+	else
+		STEP(report, "keep the report", checked(dup2(report, READY_FD)));
+	(void)syscall(SYS_execveat, first->init_fd, "", argv, env, AT_EMPTY_PATH);
+	give_up(report, errno, "start nacre-init");
+}
+
+static int set_limit(__rlimit_resource_t which, uint64_t value)
+{
+	struct rlimit limit = {.rlim_cur = value, .rlim_max = value};
+
+	return checked(setrlimit(which, &limit));
+}
+
+static bool has_limit(const struct nc_cgroup *group, unsigned int which)
+{
+	return group && (group->parent->can & which) != 0;
+}
+
+/* What no box needs more of. */
+static int set_usual_limits(void)
+{
+	struct rlimit stack = {.rlim_cur = 8U << 20, .rlim_max = 64U << 20};
+	int r = 0;
+
+	/* 1, not 0: the kernel starts a piped core handler for 0, but not for 1 */
+	r = r < 0 ? r : set_limit(RLIMIT_CORE, 1);
+	r = r < 0 ? r : set_limit(RLIMIT_MEMLOCK, 64U << 10);
+	r = r < 0 ? r : set_limit(RLIMIT_MSGQUEUE, 0);
+	r = r < 0 ? r : set_limit(RLIMIT_SIGPENDING, 1024);
+	r = r < 0 ? r : set_limit(RLIMIT_NICE, 0);
+	r = r < 0 ? r : set_limit(RLIMIT_RTPRIO, 0);
+	return r < 0 ? r : checked(setrlimit(RLIMIT_STACK, &stack));
+}
+
+/* What the kernel can hold of the order's limits by itself. */
+static int set_limits(const struct nc_payload *payload, const struct nc_box_limits *limits)
+{
+	struct rlimit time = {.rlim_cur = (limits->cpu_time_ms + 999) / 1000};
+	int r = set_limit(RLIMIT_NOFILE, limits->open_files);
+
+	/* counted per user namespace since Linux 5.14, so that it is the box's own */
+	if (!has_limit(payload->group, NC_CGROUP_CAN_PIDS) && payload->box_fd >= 0)
+		r = r < 0 ? r : set_limit(RLIMIT_NPROC, limits->pids);
+	/* not RLIMIT_AS: Node and Go reserve far more addresses than they use */
+	if (!has_limit(payload->group, NC_CGROUP_CAN_MEMORY))
+		r = r < 0 ? r : set_limit(RLIMIT_DATA, limits->memory_bytes);
+	/* its directories are the host's: no file at least grows beyond the limit */
+	if (payload->tier == NC_BOX_PROCESS)
+		r = r < 0 ? r : set_limit(RLIMIT_FSIZE, limits->disk_bytes);
+	/* of one process, by the tick: only where nobody watches the time of all of them exactly */
+	time.rlim_max = time.rlim_cur + 1;
+	if (limits->cpu_time_ms > 0 && !has_limit(payload->group, NC_CGROUP_CAN_CPU_TIME))
+		r = r < 0 ? r : checked(setrlimit(RLIMIT_CPU, &time));
+	return r;
+}
+
+static int take_stdio(const int *stdio)
+{
+	int high[3];
+
+	/* out of the way first: one of them may be 0, 1 or 2 itself */
+	for (int i = 0; i < 3; i++) {
+		high[i] = fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+		if (high[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(high[i], i) < 0)
+			return -errno;
+	return 0;
+}
+
+/* Closes everything but 0 to 2 and the channel, which moves to 3 and closes by itself at exec. */
+static int keep_only(int *channel_fd)
+{
+	if (*channel_fd != READY_FD && dup3(*channel_fd, READY_FD, O_CLOEXEC) < 0)
+		return -errno;
+	*channel_fd = READY_FD;
+	return checked(close_range(READY_FD + 1, ~0U, 0));
+}
+
+static int go_to(const char *dir)
+{
+	char where[NC_BOX_DIR_MAX + 1];
+
+	if (chdir(dir) < 0)
+		return -errno;
+	/* CVE-2024-21626: a directory of the host's shows as one that cannot be reached */
+	if (!getcwd(where, sizeof(where)))
+		return -errno;
+	return where[0] == '/' ? 0 : -EXDEV;
+}
+
+static const char *find_path(char *const *env)
+{
+	for (; *env; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	return DEFAULT_PATH;
+}
+
+/*
+ * Becomes the program, or returns why not. Not by libc's function, which coverage builds replace by
+ * one that writes. ENOENT counts least: another directory may have it.
+ */
+static int execute(char *const *argv, char *const *env)
+{
+	int error = ENOENT;
+
+	if (strchr(argv[0], '/')) {
+		(void)syscall(SYS_execve, argv[0], argv, env);
+		return -errno;
+	}
+	for (const char *dir = find_path(env); *dir;) {
+		const char *end = strchrnul(dir, ':');
+		char path[4096];
+
+		if (snprintf(path, sizeof(path), "%.*s/%s", (int)(end - dir), dir, argv[0]) <
+			(int)sizeof(path)) {
+			(void)syscall(SYS_execve, path, argv, env);
+			if (errno != ENOENT && errno != ENOTDIR)
+				error = errno;
+		}
+		dir = *end ? end + 1 : end;
+	}
+	return -error;
+}
+
+/*
+ * Loads the filter that asks about calls it refuses; where somebody outside has such a filter on us
+ * already (EBUSY) or the kernel has none, the one that just refuses.
+ */
+static int load_filter(const struct nc_payload *payload, int landlock, int *listener_fd)
+{
+	enum nc_filter which = payload->tier == NC_BOX_PROCESS
+				       ? (payload->alone ? NC_FILTER_ALONE : NC_FILTER_PROCESS)
+			       : payload->shares ? NC_FILTER_SHARED
+						 : NC_FILTER_CONTAINER;
+	int r = 0;
+
+	/* where Landlock cannot keep signals in, and there is no pid namespace to do it */
+	if (payload->box_fd < 0 && landlock < LANDLOCK_SCOPES)
+		r = nc_filter_load_own_signals();
+	if (r == 0)
+		r = nc_filter_load(which, listener_fd);
+	if (r != -EBUSY && r != -EINVAL)
+		return r;
+	*listener_fd = -EBADF;
+	return nc_filter_load(which, NULL);
+}
+
+static int load_fence(const struct nc_payload *payload)
+{
+	const struct nc_fence *fence =
+		payload->tier == NC_BOX_CONTAINER ? &nc_fence_container : &nc_fence_process;
+
+	return nc_fence_payload(fence, payload->writable, payload->n_writable);
+}
+
+static int tell_held(const struct nc_payload *payload, int channel_fd, int landlock,
+	int listener_fd, int terminal_fd)
+{
+	struct nc_payload_report report = {
+		NC_PAYLOAD_HELD, (unsigned char)landlock, listener_fd >= 0, payload->terminal};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {0};
+	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	int fds[2];
+	size_t n = 0;
+
+	if (listener_fd >= 0)
+		fds[n++] = listener_fd;
+	if (payload->terminal)
+		fds[n++] = terminal_fd;
+	if (n > 0) {
+		struct cmsghdr *header = &control.align;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, n * sizeof(int));
+	}
+	return checked((int)sendmsg(channel_fd, &message, MSG_NOSIGNAL));
+}
+
+/*
+ * A terminal of the box's own; its slave becomes standard input, output and error, and controls the
+ * session. Returns the master.
+ */
+static int open_terminal(void)
+{
+	int master_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int locked = 0, slave_fd;
+
+	if (master_fd < 0 || ioctl(master_fd, TIOCSPTLCK, &locked) < 0)
+		return -errno;
+	slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave_fd < 0 || ioctl(slave_fd, TIOCSCTTY, 0) < 0 || dup2(slave_fd, 0) < 0 ||
+		dup2(slave_fd, 1) < 0 || dup2(slave_fd, 2) < 0)
+		return -errno;
+	return master_fd;
+}
+
+static int set_window(const struct nc_box_order *order)
+{
+	struct winsize size = {
+		.ws_row = (unsigned short)order->rows, .ws_col = (unsigned short)order->columns};
+
+	return checked(ioctl(0, TIOCSWINSZ, &size));
+}
+
+/* Pointers to the words of an order, for execve. */
+static void split_words(const struct nc_box_words *words, char **out)
+{
+	const char *at = words->data;
+
+	for (size_t i = 0; i < words->count; i++) {
+		out[i] = (char *)(uintptr_t)
+			at; /* execve's prototype has no const, but it writes none */
+		at += strlen(at) + 1;
+	}
+	out[words->count] = NULL;
+}
+
+/* Waits for the order, which the spawner has checked; nobody's payload ends with its spawner. */
+static int take_order(const struct nc_payload *payload, int channel_fd, struct nc_box_order *order,
+	struct nc_wire_packet *packet)
+{
+	struct nc_wire_in in;
+	int r = nc_wire_receive(channel_fd, packet, 3);
+
+	if (r == 0)
+		_exit(0);
+	if (r < 0)
+		return r;
+	r = nc_wire_open(&in, packet->data, packet->size);
+	if (r < 0)
+		return r;
+	nc_boxwire_get_order(&in, order);
+	if (packet->n_fds != (payload->terminal ? 0U : 3U))
+		return -EBADMSG;
+	return nc_wire_close(&in);
+}
+
+/* What the order wants to be held by, at the least. */
+static int is_held(const struct nc_box_order *order, uint32_t landlock, bool listens)
+{
+	if (landlock < order->landlock_min)
+		return -EOPNOTSUPP;
+	return (order->flags & NC_ORDER_MUST_REPORT) && !listens ? -EOPNOTSUPP : 0;
+}
+
+/* Everything that depends on the order, all of which the filter allows. */
+_Noreturn static void follow_order(
+	const struct nc_payload *payload, int channel_fd, int landlock, bool listens)
+{
+	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
+	static struct nc_box_order order;
+	static struct nc_wire_packet packet;
+
+	STEP(channel_fd, "take the order", take_order(payload, channel_fd, &order, &packet));
+	STEP(channel_fd, "hold the floor", is_held(&order, (uint32_t)landlock, listens));
+	split_words(&order.argv, argv);
+	split_words(&order.env, env);
+	if (payload->terminal)
+		STEP(channel_fd, "size the terminal", set_window(&order));
+	else
+		STEP(channel_fd, "take over the pipes", take_stdio(packet.fds));
+	STEP(channel_fd, "close what came with the order", keep_only(&channel_fd));
+	STEP(channel_fd, "set limits", set_limits(payload, &order.limits));
+	STEP(channel_fd, "change the directory", go_to(order.dir));
+	STEP(channel_fd, "start the program", execute(argv, env));
+	give_up(channel_fd, EPROTO, "start the program");
+}
+
+_Noreturn void nc_child_payload(const struct nc_payload *payload)
+{
+	const int spaces =
+		payload->tier == NC_BOX_CONTAINER
+			? CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
+			: CLONE_NEWUSER;
+	int channel = payload->channel_fd;
+	int landlock, listener_fd = -EBADF, terminal_fd = -EBADF;
+
+	/* or it would never see the spawner's end close */
+	(void)close(payload->other_fd);
+	/* nothing foreign runs that the spawner could not end */
+	if (payload->go_fd >= 0)
+		STEP(channel, "wait for the spawner", wait_for_go(payload->go_fd));
+	STEP(channel, "leave the caller's keyring", leave_keyring());
+	/* when the host runs out of memory, boxes go first */
+	STEP(channel, "offer itself to the OOM killer",
+		nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
+	/* before the box is entered: the files of the groups are the host root's */
+	STEP(channel, "join the box's control group", join(payload->group));
+	if (payload->box_fd >= 0)
+		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
+	/* its top is the group that the payload is in by now */
+	if (payload->tier == NC_BOX_CONTAINER)
+		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
+	STEP(channel, "start a session", checked(setsid()));
+	STEP(channel, "reset signals", reset_signals());
+	STEP(channel, "leave the spawner's priority", checked(setpriority(PRIO_PROCESS, 0, 0)));
+	(void)umask(022);
+	STEP(channel, "close the spawner's descriptors", keep_only(&channel));
+	STEP(channel, "set limits", set_usual_limits());
+	if (!payload->keeps_id) {
+		STEP(channel, "close the ways to capabilities", nc_caps_bound());
+		STEP(channel, "become the sandbox's user", become(payload->id));
+		STEP(channel, "drop capabilities", nc_caps_set(0));
+	}
+	if (payload->terminal) { /* it belongs to whoever opens it */
+		terminal_fd = open_terminal();
+		STEP(channel, "open a terminal", terminal_fd);
+	}
+	STEP(channel, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+	STEP(channel, "die with the spawner", die_with_parent());
+	landlock = load_fence(payload);
+	STEP(channel, "restrict by Landlock", landlock);
+	STEP(channel, "restrict system calls", load_filter(payload, landlock, &listener_fd));
+	STEP(channel, "tell by what it is held",
+		tell_held(payload, channel, landlock, listener_fd, terminal_fd));
+	follow_order(payload, channel, landlock, listener_fd >= 0);
+}

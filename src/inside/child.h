@@ -1,0 +1,55 @@
+/* What the spawner's children do between their birth and the program that they become. */
+#ifndef NC_INSIDE_CHILD_H
+#define NC_INSIDE_CHILD_H
+
+#include "inside/root.h"
+#include "kernel/boxwire.h"
+#include "kernel/cgroup_box.h"
+#include "kernel/fence.h"
+
+/*
+ * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
+ * when it is ready. The payload says over its channel by what it is held (struct nc_payload_report,
+ * with the listener of its filter and the master of its terminal if there are any); then it takes
+ * an order (NC_BOX_RUN with the three streams, as it came from the worker); the channel closes when
+ * it becomes its program.
+ */
+#define NC_CHILD_REPORT_MAX 128
+
+/* The first process of a box. It waits for one byte on go_fd before it does anything. */
+struct nc_first {
+	const struct nc_root_spec *root; /* NULL: it keeps the host's, and its mounts */
+	int go_fd;
+	int report_fd;
+	int init_fd;	/* nacre-init, to be executed */
+	bool single_id; /* one user id is mapped, so there is no id 0 to become */
+};
+
+_Noreturn void nc_child_first(const struct nc_first *first);
+
+/* The payload of a box, forked by the spawner into the box's pid namespace if there is one. */
+struct nc_payload {
+	enum nc_box_tier tier;
+	int box_fd; /* pidfd of the box's first process; -EBADF: there is none */
+	int channel_fd;
+	int other_fd; /* the spawner's end of the channel */
+	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
+	bool alone;   /* it may make no processes */
+	bool shares;  /* it can write to directories of the host's */
+	bool terminal;
+	unsigned int id;		      /* to become, user and group */
+	bool keeps_id;			      /* it has no privilege to become anybody */
+	const struct nc_fence_path *writable; /* beside what every box of the tier has */
+	size_t n_writable;
+	const struct nc_cgroup *group; /* to join; NULL: none, so rlimits must do what they can */
+};
+
+/* A letter that no errno's first byte is taken for, and Landlock's ABI. */
+#define NC_PAYLOAD_HELD 0xff
+struct nc_payload_report {
+	unsigned char held, landlock, listens, terminal;
+};
+
+_Noreturn void nc_child_payload(const struct nc_payload *payload);
+
+#endif

@@ -1,0 +1,484 @@
+/*
+ * How the processes of a box are made.
+ *
+ * Theory of operation: the first process is cloned into new namespaces, waits until its user ids
+ * are mapped, builds the root and becomes nacre-init, which says "ready". The payload is then
+ * forked by the spawner itself, which enters the box's pid namespace for the length of one clone:
+ * so it is the spawner's own child, its exit status comes from the spawner's own wait, and no
+ * process inside can tell lies about it. It locks itself in and waits for its order.
+ */
+#include "spawner/birth.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/pidfd.h"
+#include "inside/child.h"
+#include "spawner/bind.h"
+
+/* A transit process makes one clone and ends. */
+#define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)
+
+const struct nc_cgroup *nc_box_group(const struct nc_box *box)
+{
+	return box->group.parent ? &box->group : NULL;
+}
+
+/* clone3 with a pidfd, into the group if there is one. 0 in the child, 1 in the parent, or -errno.
+ */
+static int clone_child(
+	uint64_t flags, const struct nc_cgroup *group, pid_t *ret_pid, int *ret_pidfd)
+{
+	int pidfd = -EBADF;
+	int group_fd = group ? group->clone_fd : -EBADF;
+	bool into_group = group_fd >= 0;
+	/* a sibling takes over the signal that our own end sends, and may name none */
+	struct clone_args arguments = {
+		.flags = flags | CLONE_PIDFD | (into_group ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = flags & CLONE_PARENT ? 0 : SIGCHLD,
+		.cgroup = into_group ? (unsigned int)group_fd : 0U,
+	};
+	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		return 0;
+	*ret_pid = (pid_t)pid;
+	*ret_pidfd = pidfd;
+	return 1;
+}
+
+static int write_proc(pid_t pid, const char *name, const char *text)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return nc_fd_write_control(AT_FDCWD, path, text);
+}
+
+/* Inside 0 to 65535 are ids that nobody else has; or one id, the sandbox's, is the caller's own. */
+static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot, pid_t pid)
+{
+	char uids[64], gids[64];
+	int r;
+
+	if (slot->held) {
+		(void)snprintf(uids, sizeof(uids), "0 %u %u", slot->first_id, NC_SLOT_IDS);
+		(void)snprintf(gids, sizeof(gids), "0 %u %u", slot->first_id, NC_SLOT_IDS);
+	} else {
+		(void)snprintf(uids, sizeof(uids), "%u %u 1", NC_SANDBOX_ID, nursery->uid);
+		(void)snprintf(gids, sizeof(gids), "%u %u 1", NC_SANDBOX_ID, nursery->gid);
+	}
+	r = write_proc(pid, "setgroups", "deny");
+	/* once, so that nobody inside can map the host's; a user has none to give away */
+	if (r == 0 && slot->held)
+		r = write_proc(pid, "projid_map", uids);
+	if (r == 0)
+		r = write_proc(pid, "gid_map", gids);
+	if (r == 0)
+		r = write_proc(pid, "uid_map", uids);
+	return r;
+}
+
+/* What the root of the box is made of; detached mounts are made here, where their sources are. */
+static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
+	struct nc_root_spec *spec, struct nacre_err *err)
+{
+	const struct nc_box_pending *pending = box->order;
+	int r = 0;
+
+	*spec = (struct nc_root_spec){
+		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
+	if (!pending)
+		return 0;
+	spec->terminal = (pending->order.flags & NC_ORDER_TTY) != 0;
+	if (pending->order.flags & NC_ORDER_IMAGE) {
+		/* it stands behind the three streams, if there are any */
+		spec->image_fd =
+			nc_bind_image(pending->fds[spec->terminal ? 0 : 3], nursery->pid_ns_fd < 0);
+		if (spec->image_fd < 0)
+			return nc_err_errno(err, spec->image_fd, "Take the image");
+	}
+	for (size_t i = 0; r == 0 && i < pending->order.n_binds; i++) {
+		const struct nc_box_bind *bind = &pending->order.binds[i];
+
+		r = nc_bind_tree(nursery, bind, &box->slot, err);
+		if (r < 0)
+			break;
+		spec->bind[spec->n_binds++] = (struct nc_root_bind){r, bind->target};
+		r = 0;
+	}
+	return r;
+}
+
+static void close_root(struct nc_root_spec *spec)
+{
+	spec->image_fd = nc_fd_close(spec->image_fd);
+	for (size_t i = 0; i < spec->n_binds; i++)
+		spec->bind[i].fd = nc_fd_close(spec->bind[i].fd);
+}
+
+/* Clones it and lets it go once its ids are mapped. go and report are the ends of two pipes. */
+static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_root_spec *spec, const int *go, const int *report, struct nacre_err *err)
+{
+	uint64_t spaces = CLONE_NEWUSER | CLONE_NEWPID;
+	int r;
+
+	if (spec)
+		spaces |= CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+	r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
+	if (r == 0) {
+		struct nc_first first = {
+			.root = spec,
+			.go_fd = go[0],
+			.report_fd = report[1],
+			.init_fd = nursery->init_fd,
+			.single_id = !box->slot.held,
+		};
+
+		(void)close(go[1]); /* or it would wait for itself if the spawner died */
+		nc_child_first(&first);
+	}
+	if (r < 0)
+		return nc_err_errno(err, r, "Make namespaces (see: nacre doctor)");
+	r = map_ids(nursery, &box->slot, box->init_pid);
+	if (r < 0)
+		return nc_err_errno(err, r, "Map user ids");
+	if (nc_fd_write_all(go[1], "g", 1) < 0)
+		return nc_err_set(err, -EPIPE, "The box died before it was built");
+	return 0;
+}
+
+int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	bool has_root = box->end.tier == NC_BOX_CONTAINER;
+	struct nc_root_spec spec = {.image_fd = -EBADF};
+	int go[2], report[2];
+	int r;
+
+	if (pipe2(go, O_CLOEXEC) < 0)
+		return nc_err_errno(err, -errno, "Make a pipe");
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		r = nc_err_errno(err, -errno, "Make a pipe");
+		(void)close(go[0]);
+		(void)close(go[1]);
+		return r;
+	}
+	r = has_root ? describe_root(nursery, box, &spec, err) : 0;
+	if (r == 0)
+		r = clone_first(nursery, box, has_root ? &spec : NULL, go, report, err);
+	close_root(&spec);
+	(void)close(go[0]);
+	(void)close(go[1]);
+	(void)close(report[1]);
+	box->report_fd = report[0];
+	return r;
+}
+
+/* A report of a child that could not go on: the errno, then the step. */
+static int failed_child(const char *report, ssize_t size, struct nacre_err *err)
+{
+	int error;
+
+	if (size < (ssize_t)sizeof(error))
+		return nc_err_set(err, -EPROTO, "The box died while it was built");
+	memcpy(&error, report, sizeof(error));
+	return nc_err_errno(
+		err, error > 0 ? -error : -EPROTO, "%.*s", (int)(size - 4), report + sizeof(error));
+}
+
+int nc_birth_read_first(struct nc_box *box, struct nacre_err *err)
+{
+	char report[NC_CHILD_REPORT_MAX];
+	char path[64];
+	/* one write of at most this size, so it comes whole */
+	ssize_t size = read(box->report_fd, report, sizeof(report));
+
+	box->report_fd = nc_fd_close(box->report_fd);
+	if (size != 1 || report[0] != 'r')
+		return failed_child(report, size, err);
+	if (box->end.tier == NC_BOX_PROCESS)
+		return 0;
+	/* nothing foreign has run in there yet, so the path is what we made it */
+	(void)snprintf(path, sizeof(path), "/proc/%d/root/workspace", (int)box->init_pid);
+	box->scratch_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return box->scratch_fd < 0 ? nc_err_errno(err, -errno, "Open the limited file system") : 0;
+}
+
+/*
+ * Forks into the box's pid namespace. Root goes there and comes back; an ordinary user may not come
+ * back, so a child goes instead and makes the payload its sibling: either way it is our own child.
+ */
+static int fork_directly(
+	const struct nc_nursery *nursery, struct nc_box *box, const struct nc_payload *payload)
+{
+	int r;
+
+	if (box->init_fd >= 0 && setns(box->init_fd, CLONE_NEWPID) < 0)
+		return -errno;
+	r = clone_child(0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
+	if (r == 0)
+		nc_child_payload(payload);
+	/* without the way back this box ends, and in its dead namespace the kernel makes no other
+	 */
+	if (box->init_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
+		return -errno;
+	return r;
+}
+
+_Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *payload, int pid_fd)
+{
+	pid_t pid = 0;
+	int pidfd, r;
+
+	if (setns(box->init_fd, CLONE_NEWPID) < 0)
+		_exit(errno);
+	r = clone_child(CLONE_PARENT, nc_box_group(box), &pid, &pidfd);
+	if (r == 0) {
+		(void)close(pid_fd); /* it ends with us */
+		nc_child_payload(payload);
+	}
+	if (r > 0)
+		r = nc_fd_write_all(pid_fd, &pid, sizeof(pid));
+	_exit(-r);
+}
+
+static int fork_by_sibling(struct nc_box *box, struct nc_payload *payload)
+{
+	int transit_fd = -EBADF, ends[2], go[2];
+	siginfo_t info = {0};
+	pid_t pid = 0;
+	int r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(go, O_CLOEXEC) < 0) {
+		r = -errno;
+		(void)close(ends[0]);
+		(void)close(ends[1]);
+		return r;
+	}
+	payload->go_fd = go[0];
+	r = nc_fork(&transit_fd);
+	if (r == 0) {
+		(void)close(go[1]); /* or the payload would wait for itself */
+		fork_sibling(box, payload, ends[1]);
+	}
+	(void)close(ends[1]);
+	(void)close(go[0]);
+	if (r > 0)
+		r = nc_pidfd_wait(transit_fd, nc_clock_ns() + TRANSIT_TIMEOUT_NS, &info);
+	if (r == 0 && nc_fd_read_upto(ends[0], &pid, sizeof(pid)) != sizeof(pid))
+		r = info.si_status > 0 ? -info.si_status : -EPROTO;
+	(void)close(ends[0]);
+	(void)nc_fd_close(transit_fd);
+	/* our own child, which nobody else reaps: the number is still its own */
+	if (r == 0)
+		r = box->payload_fd = nc_pidfd_open(pid);
+	if (r >= 0) {
+		box->payload_pid = pid; /* else it is a stray, and reaped as such */
+		r = nc_fd_write_all(go[1], "g", 1);
+	}
+	(void)close(go[1]);
+	return r;
+}
+
+/* Where the payload may write beside what every box of its tier has. */
+static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_box *box,
+	char scratch[2][NC_BOX_DIR_MAX + 64], struct nc_fence_path *paths)
+{
+	char dir[NC_BOX_DIR_MAX + 1];
+	size_t n = 0;
+
+	if (box->end.tier == NC_BOX_PROCESS) {
+		static const char *const names[] = {"workspace", "tmp"};
+
+		nc_scratch_path(&nursery->scratch, dir);
+		for (; n < 2; n++) {
+			(void)snprintf(scratch[n], sizeof(scratch[n]), "%s/%llu/%s", dir,
+				(unsigned long long)box->end.id, names[n]);
+			paths[n] = (struct nc_fence_path){scratch[n], NC_FENCE_WRITE};
+		}
+	}
+	/* the container's own; the host's terminals are others' */
+	if (box->end.tier == NC_BOX_CONTAINER && box->order &&
+		(box->order->order.flags & NC_ORDER_TTY))
+		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
+	for (size_t i = 0; box->order && i < box->order->order.n_binds; i++)
+		if (box->order->order.binds[i].writable)
+			paths[n++] = (struct nc_fence_path){
+				box->order->order.binds[i].target, NC_FENCE_WRITE};
+	return n;
+}
+
+/* Whether it can make files that stay on the host. */
+static bool shares_files(const struct nc_box *box)
+{
+	for (size_t i = 0; box->order && i < box->order->order.n_binds; i++)
+		if (box->order->order.binds[i].writable)
+			return true;
+	return false;
+}
+
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	struct nc_fence_path writable[NC_BOX_BINDS_MAX + 3];
+	char scratch[2][NC_BOX_DIR_MAX + 64];
+	struct nc_payload payload = {.tier = box->end.tier,
+		.box_fd = box->init_fd,
+		.go_fd = -EBADF,
+		.alone = box->end.alone,
+		.shares = shares_files(box),
+		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
+		.writable = writable,
+		.id = box->slot.held && box->init_fd < 0 ? box->slot.first_id + NC_SANDBOX_ID
+							 : NC_SANDBOX_ID,
+		.keeps_id = !box->slot.held && box->init_fd < 0,
+		.group = nc_box_group(box)};
+	int ends[2];
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return nc_err_errno(err, -errno, "Make a socket pair");
+	payload.n_writable = writable_paths(nursery, box, scratch, writable);
+	payload.channel_fd = ends[1];
+	payload.other_fd = ends[0];
+	box->report_fd = ends[0];
+	r = nursery->pid_ns_fd >= 0 || box->init_fd < 0 ? fork_directly(nursery, box, &payload)
+							: fork_by_sibling(box, &payload);
+	(void)close(ends[1]);
+	if (r < 0)
+		return nc_err_errno(err, r, "Fork into the box");
+	nc_cgroup_join_close(&box->group);
+	return 0;
+}
+
+/* A box that was prepared ahead has a file system of the usual size: gives it the ordered one. */
+static int resize_scratch(struct nc_box *box, const struct nc_box_limits *limits)
+{
+	cleanup_close int fd = -EBADF;
+	char bytes[32], inodes[32];
+
+	if (box->scratch_fd < 0 ||
+		(limits->disk_bytes == box->disk_bytes && limits->inodes == box->inodes))
+		return 0;
+	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)limits->disk_bytes);
+	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)limits->inodes);
+	fd = fspick(box->scratch_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	if (fd < 0 || fsconfig(fd, FSCONFIG_SET_STRING, "size", bytes, 0) < 0 ||
+		fsconfig(fd, FSCONFIG_SET_STRING, "nr_inodes", inodes, 0) < 0 ||
+		fsconfig(fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return -errno;
+	box->disk_bytes = limits->disk_bytes;
+	box->inodes = limits->inodes;
+	return 0;
+}
+
+/* The limits that this host can hold. */
+static int limit_group(struct nc_box *box, struct nacre_err *err)
+{
+	unsigned int can = box->group.parent ? box->group.parent->can : 0;
+	struct nc_cgroup_limits limits = {
+		.memory_bytes = can & NC_CGROUP_CAN_MEMORY ? box->limits.memory_bytes : 0,
+		.pids = can & NC_CGROUP_CAN_PIDS ? box->limits.pids : 0,
+		.cpu_milli = can & NC_CGROUP_CAN_CPU ? box->limits.cpu_milli : 0,
+	};
+
+	return can == 0 ? 0 : nc_cgroup_limit(&box->group, &limits, err);
+}
+
+static int send_order(const struct nc_box *box)
+{
+	const struct nc_box_pending *pending = box->order;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
+	} control = {0};
+	struct iovec part = {
+		.iov_base = (void *)(uintptr_t)pending->data, .iov_len = pending->size};
+	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+	if (!(pending->order.flags & NC_ORDER_TTY)) {
+		struct cmsghdr *header = &control.align;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(3 * sizeof(int));
+		memcpy(CMSG_DATA(header), pending->fds, 3 * sizeof(int));
+	}
+	return sendmsg(box->report_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int nc_birth_deliver(struct nc_box *box, struct nacre_err *err)
+{
+	int r;
+
+	box->limits = box->order->order.limits;
+	r = resize_scratch(box, &box->limits);
+	if (r < 0)
+		return nc_err_errno(err, r, "Size the limited file system");
+	r = limit_group(box, err);
+	if (r < 0)
+		return r;
+	r = send_order(box);
+	if (r == -EPIPE) /* it has died, and has said why */
+		return 0;
+	return r < 0 ? nc_err_errno(err, r, "Hand over the order") : 0;
+}
+
+/* The payload is locked in: by what, and the descriptors that came with the news. */
+static void note_held(
+	struct nc_box *box, const struct nc_payload_report *report, struct nc_wire_packet *packet)
+{
+	size_t n = 0;
+
+	box->end.landlock = report->landlock;
+	box->end.reported = report->listens;
+	if (report->listens && n < packet->n_fds) {
+		box->listener_fd = packet->fds[n];
+		packet->fds[n++] = -EBADF;
+	}
+	if (report->terminal && n < packet->n_fds) {
+		box->terminal_fd = packet->fds[n];
+		packet->fds[n] = -EBADF;
+	}
+}
+
+int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
+{
+	static struct nc_wire_packet packet;
+	struct nc_payload_report report;
+	int r = nc_wire_receive(box->report_fd, &packet, 2);
+
+	if (r == -ECONNRESET) /* it ended with its order unread; its report stands behind this */
+		r = nc_wire_receive(box->report_fd, &packet, 2);
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0)
+		return nc_err_errno(err, r, "Hear from the payload");
+	if (r == 0) {
+		box->report_fd = nc_fd_close(box->report_fd);
+		return 1;
+	}
+	if (packet.data[0] != NC_PAYLOAD_HELD || packet.size != sizeof(report))
+		return failed_child((const char *)packet.data, (ssize_t)packet.size, err);
+	memcpy(&report, packet.data, sizeof(report));
+	note_held(box, &report, &packet);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* How the processes of a box are made. */
+#ifndef NC_SPAWNER_BIRTH_H
+#define NC_SPAWNER_BIRTH_H
+
+#include "spawner/box.h"
+
+/* The group of a box, or NULL where there are none. */
+const struct nc_cgroup *nc_box_group(const struct nc_box *box);
+
+/* Clones the first process into new namespaces, maps its ids and lets it build the root. */
+int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+
+/* Forks the payload into the box, where it waits for its order; report_fd is the channel to it. */
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+
+/* Sets the order's limits and sends it to the payload. */
+int nc_birth_deliver(struct nc_box *box, struct nacre_err *err);
+
+/* Reads what the first process reports: 0 when nacre-init is ready. */
+int nc_birth_read_first(struct nc_box *box, struct nacre_err *err);
+
+/* Reads what the payload reports: 1 when it has become its program. */
+int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err);
+
+#endif

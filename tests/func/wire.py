@@ -1,0 +1,121 @@
+"""The messages between a worker and nacre-spawner (src/kernel/boxwire.h), written as a hostile worker would: everything
+can be wrong. Tests import it, and send its text in front of the scripts that they start as workers."""
+
+import array
+import os
+import socket
+import struct
+
+VERSION = 2
+HELLO, RUN, KILL, READY, FORGET = range(1, 6)
+WELCOME, STARTED, ENDED, FAILED, ADOPT = range(101, 106)
+CONTAINER, PROCESS = 0, 1
+TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS = 1, 2, 4, 8, 16
+EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
+MB = 1 << 20
+LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
+
+
+def message(kind, body=b"", magic=0x634E, size=None):
+    return struct.pack("<HHI", magic, kind, len(body) if size is None else size) + body
+
+
+def text(word):
+    return struct.pack("<I", len(word)) + word
+
+
+def words(*items):
+    return struct.pack("<I", len(items)) + text(b"".join(item + b"\0" for item in items))
+
+
+def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
+               rows=24, columns=80, binds=(), n_binds=None, **limits):
+    """binds: (index, writable, target); n_binds lies about their number."""
+    assert set(limits) <= set(LIMITS), limits
+    values = {**LIMITS, **limits}
+    body = struct.pack("<9Q", identity, *values.values())
+    body += struct.pack("<BIIII", tier, flags, landlock_min, rows, columns)
+    body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
+    body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
+    return body + text(directory) + words(*argv) + words(*env)
+
+
+def order(*identity, **fields):
+    return message(RUN, order_body(*identity, **fields))
+
+
+def greeting(version=VERSION):
+    return message(HELLO, struct.pack("<I", version))
+
+
+def kill(identity, cause=CANCEL):
+    return message(KILL, struct.pack("<QB", identity, cause))
+
+
+def ready(count):
+    return message(READY, struct.pack("<I", count))
+
+
+def forget(identity):
+    return message(FORGET, struct.pack("<Q", identity))
+
+
+def read_end(body):
+    """An ENDED as a dictionary."""
+    names = ("id", "cause", "code", "signal", "landlock", "reported", "tier", "pid_ns", "alone", "hit", "wall_ns",
+             "cpu_user_us", "cpu_system_us", "memory_peak", "pids_peak", "oom_kills", "pids_refused", "disk_bytes",
+             "switches", "io_read", "io_written", "n_denied")
+    size = struct.calcsize("<QBIIIBBBBI11QI")
+    return dict(zip(names, struct.unpack("<QBIIIBBBBI11QI", body[:size])))
+
+
+class Worker:
+    """The worker's end of the pair; used by scripts that the spawner has started, where it is descriptor 3."""
+
+    def __init__(self, fd=3, patience=10):
+        self.socket = socket.socket(fileno=fd)
+        self.socket.settimeout(patience)
+
+    def send(self, data, fds=()):
+        control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        self.socket.sendmsg([data], control)
+
+    def receive(self):
+        """The type, the body and the descriptors of the next message; type 0: the spawner has closed."""
+        try:
+            data, fds, _, _ = socket.recv_fds(self.socket, 70000, 8)
+        except ConnectionResetError:
+            return 0, b"", []
+        return (struct.unpack("<H", data[2:4])[0], data[8:], fds) if data else (0, b"", [])
+
+    def hello(self):
+        self.send(greeting())
+        kind, body, _ = self.receive()
+        assert kind == WELCOME, kind
+        return body
+
+    def scratch(self, body):
+        """The directory of process boxes, from a WELCOME."""
+        return body[14:].decode()
+
+    def run(self, *identity, keep=False, **fields):
+        """Orders a box whose output and error are one pipe, and gives its reading end."""
+        output, theirs = os.pipe()
+        null = os.open("/dev/null", os.O_RDWR)
+        fds = [null, theirs, theirs] + ([output, output] if keep else [])
+        self.send(order(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields), fds)
+        os.close(theirs)
+        os.close(null)
+        return output
+
+    def finish(self, *identity, **fields):
+        """Runs a box to its end: the type of the last message, its body, and what was printed."""
+        output = self.run(*identity, **fields)
+        kind, body, _ = self.receive()
+        if kind == STARTED:
+            kind, body, _ = self.receive()
+        data = b""
+        while part := os.read(output, 65536):
+            data += part
+        os.close(output)
+        return kind, body, data
