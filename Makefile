@@ -61,6 +61,7 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
 	@$(PYTHON) bench/exec.py $(BUILD)
+	@$(PYTHON) bench/policy.py $(BUILD)/nacre
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -86,6 +86,7 @@ void nc_help_print(FILE *out, const struct nc_call *call);
 void nc_completion_print(FILE *out, const struct nc_verb *root);
 
 extern const struct nc_verb nc_verb_root;
+extern const struct nc_verb nc_verb_check;
 extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;

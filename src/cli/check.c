@@ -1,0 +1,349 @@
+/* nacre check: what the policy says about programs, without running them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "kernel/privilege.h"
+#include "policy/bounds.h"
+#include "policy/json.h"
+#include "policy/policy.h"
+
+#define FILES_MAX 256
+
+static bool arg_json;
+static bool arg_sarif;
+static const char *arg_policy = "standard";
+static const char *arg_lang;
+
+static const struct nc_option options[] = {
+	{.name = "json", .help = "Print one JSON object (docs/policy.md)", .flag = &arg_json},
+	{.name = "lang",
+		.value = "LANGUAGE",
+		.help = "The language, where the name does not tell",
+		.text = &arg_lang},
+	{.name = "policy",
+		.value = "NAME",
+		.help = "standard (built in), strict or audit",
+		.text = &arg_policy},
+	{.name = "sarif", .help = "Print a SARIF 2.1 log", .flag = &arg_sarif},
+	{0},
+};
+
+/* A program to check. */
+struct source {
+	const char *name;
+	char *text;
+	size_t size;
+	enum nc_language language;
+};
+
+struct sources {
+	struct source *list;
+	size_t count;
+};
+
+static void sources_done(struct sources *sources)
+{
+	for (size_t i = 0; sources->list && i < sources->count; i++)
+		free(sources->list[i].text);
+	free(sources->list);
+}
+
+/* Reads a program; of one that is too large, one byte more than is analysed. */
+static int read_source(struct source *source, struct nacre_err *err)
+{
+	cleanup_close int opened = -EBADF;
+	int fd = STDIN_FILENO;
+	char quoted[NC_TEXT_QUOTED_MAX];
+	ssize_t size;
+
+	if (!nc_streq(source->name, "-")) {
+		opened = fd = open(source->name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (fd < 0)
+			return nc_err_errno(err, -errno, "%s", nc_text_quote(quoted, source->name));
+	}
+	source->text = malloc(NC_SOURCE_MAX + 1);
+	if (!source->text)
+		return nc_err_set(err, -ENOMEM, "Out of memory");
+	size = nc_fd_read_upto(fd, source->text, NC_SOURCE_MAX + 1);
+	if (size < 0)
+		return nc_err_errno(err, (int)size, "%s", nc_text_quote(quoted, source->name));
+	source->size = (size_t)size;
+	return 0;
+}
+
+static int find_language(struct source *source, struct nacre_err *err)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	if (arg_lang)
+		source->language = nc_policy_parse_language(arg_lang);
+	else
+		source->language =
+			nc_policy_guess_language(source->name, source->text, source->size);
+	if (source->language >= 0)
+		return 0;
+	if (arg_lang)
+		return nc_err_set(
+			err, -EINVAL, "Unknown language %s", nc_text_quote(quoted, arg_lang));
+	return nc_err_set(err, -EINVAL,
+		"%s: neither its name nor its first line tells the language: name it with --lang",
+		nc_text_quote(quoted, source->name));
+}
+
+static int read_sources(struct sources *sources, int n_words, char **words, struct nacre_err *err)
+{
+	int r = 0;
+
+	sources->list = calloc((size_t)n_words, sizeof(*sources->list));
+	if (!sources->list)
+		return nc_err_set(err, -ENOMEM, "Out of memory");
+	sources->count = (size_t)n_words;
+	for (size_t i = 0; r == 0 && i < sources->count; i++) {
+		struct source *source = &sources->list[i];
+
+		source->name = words[i];
+		r = read_source(source, err);
+		if (r == 0)
+			r = find_language(source, err);
+		if (r == 0) {
+			/* most programs are small, and many may be named */
+			char *shorter = realloc(source->text, source->size + 1);
+
+			source->text = shorter ? shorter : source->text;
+		}
+	}
+	return r;
+}
+
+/*
+ * All is read: what remains is parsing, which is where hostile text could do harm. We become what a
+ * worker is: no privilege, no files, and only the system calls that bytes are moved with.
+ */
+static int give_up_rights(struct nacre_err *err)
+{
+	bool ranges = false;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	/* the host's root under another number has nothing that it could become */
+	if (r == -EPERM)
+		r = 0;
+	if (r == 0)
+		r = nc_privilege_drop(ranges);
+	if (r == 0)
+		r = nc_fence_all();
+	if (r >= 0)
+		r = nc_filter_load(NC_FILTER_WORKER, NULL);
+	return r < 0 ? nc_err_errno(err, r, "Give up rights") : 0;
+}
+
+static void fill_lists(const struct nc_config *config, struct nc_policy_options *policy)
+{
+	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
+		const struct nc_language_policy *from = &config->policies.language[i];
+
+		policy->lists[i] = (struct nc_policy_lists){
+			.forbidden_imports = (const char *const *)from->forbidden_imports.list,
+			.forbidden_functions = (const char *const *)from->forbidden_functions.list,
+			.forbidden_commands = (const char *const *)from->forbidden_commands.list,
+			.forbidden_patterns = (const char *const *)from->forbidden_patterns.list,
+		};
+	}
+}
+
+/* What a terminal must not get from a program's text: control characters become '?'. */
+static void print_plain(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
+}
+
+/* The line of a finding, and a caret below it. */
+static void print_line(const struct source *source, const struct nc_finding *finding)
+{
+	const char *begin = source->text + finding->offset, *end = begin;
+	const char *last = source->text + source->size;
+	size_t before, marked;
+
+	while (begin > source->text && begin[-1] != '\n')
+		begin--;
+	while (end < last && *end != '\n')
+		end++;
+	if (end - begin > 200 || begin == end)
+		return;
+	fputs("    ", stdout);
+	for (const char *c = begin; c < end; c++)
+		print_plain(*c == '\t' ? " " : c, 1);
+	before = finding->column - 1;
+	marked = finding->line == finding->end_line ? finding->end_column - finding->column : 1;
+	printf("\n    %*s^", (int)before, "");
+	for (size_t i = 1; i < marked; i++)
+		putchar('~');
+	putchar('\n');
+}
+
+static void print_findings(const struct source *source, const struct nc_report *report, bool color)
+{
+	static const char *const codes[NC_SEVERITY_MAX] = {
+		"\033[36m", "\033[33m", "\033[31m", "\033[1;31m"};
+	size_t count;
+	const struct nc_finding *finding = nc_report_findings(report, &count);
+
+	for (size_t i = 0; i < count; i++, finding++) {
+		printf("%s:%u:%u: %s%s%s: %s", source->name, finding->line, finding->column,
+			color ? codes[finding->severity] : "", nc_severity_names[finding->severity],
+			color ? "\033[0m" : "", finding->why);
+		if (*finding->object) {
+			fputs(": ", stdout);
+			print_plain(finding->object, strlen(finding->object));
+		}
+		if (*finding->within)
+			printf(" (%s)", finding->within);
+		printf(" [%s]\n", finding->rule);
+		print_line(source, finding);
+		printf("    instead: %s\n", finding->remedy);
+	}
+}
+
+static void print_verdict(const struct source *source, const struct nc_report *report)
+{
+	static const char *const verdicts[NC_VERDICT_MAX] = {
+		[NC_VERDICT_ALLOW] = "allowed in any tier",
+		[NC_VERDICT_CONTAINER] = "allowed in the container tier",
+		[NC_VERDICT_MICROVM] = "allowed in a microvm, or a container where there is none",
+		[NC_VERDICT_REFUSE] = "refused",
+	};
+	size_t count;
+	const struct nc_points *points = nc_report_points(report, &count);
+
+	printf("%s: %s: risk %s", source->name, verdicts[nc_report_verdict(report)],
+		nc_severity_names[nc_report_risk(report)]);
+	for (size_t i = 0; i < count; i++)
+		printf("%s%s %u", i == 0 ? " = " : " + ", points[i].rule, points[i].points);
+	putchar('\n');
+}
+
+/* What is collected for --json and --sarif; both NULL for text. */
+struct output {
+	json_t *files;
+	json_t *sarif;
+	bool color;
+};
+
+static int write_report(
+	struct output *output, const struct source *source, const struct nc_report *report)
+{
+	if (output->sarif)
+		return nc_sarif_add(output->sarif, report, source->name);
+	if (output->files)
+		return json_array_append_new(output->files,
+			       nc_report_json(report, source->name, source->language)) < 0
+			       ? -ENOMEM
+			       : 0;
+	print_findings(source, report, output->color);
+	print_verdict(source, report);
+	return 0;
+}
+
+/* Checks all; sets *ret_refused if any is refused. */
+static int check_all(struct nc_policy *policy, const struct sources *sources, struct output *output,
+	bool *ret_refused)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sources->count; i++) {
+		const struct source *source = &sources->list[i];
+		cleanup_report struct nc_report *report = NULL;
+
+		r = nc_policy_analyse(
+			policy, source->language, source->text, source->size, &report);
+		if (r == 0)
+			r = write_report(output, source, report);
+		if (r == 0 && nc_report_verdict(report) == NC_VERDICT_REFUSE)
+			*ret_refused = true;
+	}
+	return r;
+}
+
+static int finish(struct output *output, bool refused)
+{
+	if (output->sarif)
+		return nc_json_print(stdout, take_ptr(output->sarif), true);
+	if (output->files)
+		return nc_json_print(stdout,
+			json_pack("{s:s, s:s, s:b, s:o}", "schema", "nacre.check/1", "policy",
+				arg_policy, "refused", refused, "files", take_ptr(output->files)),
+			true);
+	return 0;
+}
+
+static int check(const struct nc_cli *cli, enum nc_profile profile, const struct sources *sources,
+	bool *ret_refused)
+{
+	struct nc_policy_options policy_options = {.profile = profile};
+	cleanup_policy struct nc_policy *policy = NULL;
+	struct output output = {.color = cli->color};
+	int r;
+
+	fill_lists(cli->config, &policy_options);
+	r = nc_policy_new(&policy_options, &policy);
+	if (r < 0)
+		return r;
+	if (arg_sarif)
+		output.sarif = nc_sarif_new(NACRE_VERSION);
+	else if (arg_json)
+		output.files = json_array();
+	if ((arg_sarif && !output.sarif) || (arg_json && !arg_sarif && !output.files))
+		return -ENOMEM;
+	r = check_all(policy, sources, &output, ret_refused);
+	if (r == 0)
+		r = finish(&output, *ret_refused);
+	json_decref(output.sarif);
+	json_decref(output.files);
+	return r;
+}
+
+static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
+{
+	nc_cleanup(sources_done) struct sources sources = {0};
+	enum nc_profile profile = nc_profile_parse(arg_policy);
+	char quoted[NC_TEXT_QUOTED_MAX];
+	bool refused = false;
+	int r;
+
+	if (profile < 0)
+		return nc_err_set(err, -EINVAL,
+			"Unknown policy %s: there are standard, strict and audit",
+			nc_text_quote(quoted, arg_policy));
+	if (n_words == 0)
+		return nc_err_set(err, -EINVAL, "Name a file, or - for standard input");
+	r = read_sources(&sources, n_words, words, err);
+	if (r == 0)
+		r = give_up_rights(err);
+	if (r < 0)
+		return r;
+	r = check(cli, profile, &sources, &refused);
+	if (r < 0)
+		return nc_err_errno(err, r, "Check");
+	return refused ? NC_EXIT_FAULTS : NC_EXIT_OK;
+}
+
+const struct nc_verb nc_verb_check = {
+	.name = "check",
+	.summary = "Say what the policy thinks of programs",
+	.arguments = "FILE...",
+	.details = "Parses programs without running them, and prints what they would do: findings\n"
+		   "with their lines, the risk, and whether the policy refuses them. Exits with 1\n"
+		   "if it refuses any. - stands for standard input.",
+	.example = "nacre check --policy strict script.py",
+	.options = options,
+	.max_words = FILES_MAX,
+	.run = run,
+};

@@ -1,0 +1,128 @@
+/*
+ * From findings to a risk level and a recommendation. Each rule that hit counts once: thirty calls
+ * of the same function are no worse than one. The points are chosen so that one finding decides
+ * the level, and five different ones of a severity make the next.
+ */
+#include "policy/risk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint32_t points[NC_SEVERITY_MAX] = {
+	[NC_SEVERITY_LOW] = 1,
+	[NC_SEVERITY_MEDIUM] = 5,
+	[NC_SEVERITY_HIGH] = 25,
+	[NC_SEVERITY_CRITICAL] = 125,
+};
+
+const char *const nc_severity_names[NC_SEVERITY_MAX] = {"low", "medium", "high", "critical"};
+const char *const nc_profile_names[NC_PROFILE_MAX] = {"standard", "strict", "audit"};
+const char *const nc_verdict_names[NC_VERDICT_MAX] = {"allow", "container", "microvm", "refuse"};
+
+enum nc_profile nc_profile_parse(const char *name)
+{
+	for (enum nc_profile i = 0; i < NC_PROFILE_MAX; i++)
+		if (strcmp(nc_profile_names[i], name) == 0)
+			return i;
+	return NC_PROFILE_INVALID;
+}
+
+/* What two rules mean together. */
+static const struct {
+	enum nc_rule first, second, together;
+} sums[] = {
+	{NC_RULE_CREDENTIALS, NC_RULE_NETWORK, NC_RULE_EXFILTRATE},
+	{NC_RULE_METADATA, NC_RULE_CREDENTIALS, NC_RULE_EXFILTRATE},
+};
+
+/* The first finding of a rule; NULL: none that fitted into the report. */
+static const struct nc_finding *find(const struct nc_report *report, enum nc_rule rule)
+{
+	for (size_t i = 0; i < report->n_findings; i++)
+		if (report->findings[i].rule == nc_rules[rule].id)
+			return &report->findings[i];
+	return NULL;
+}
+
+static void add_sums(struct nc_report *report)
+{
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+		const struct nc_finding *first = find(report, sums[i].first);
+		struct nc_place place;
+
+		if (!first || !report->hits[sums[i].second])
+			continue;
+		place = (struct nc_place){.offset = first->offset,
+			.size = first->size,
+			.snippet = first->snippet,
+			.snippet_size = (uint32_t)strlen(first->snippet),
+			.within = first->within};
+		nc_report_find(
+			report, sums[i].together, &place, first->object, strlen(first->object));
+	}
+}
+
+/* Whether a profile refuses a program for this finding alone. */
+static bool refuses(enum nc_profile profile, const struct nc_finding *finding)
+{
+	static const char lists[] = "policy.";
+
+	if (profile == NC_PROFILE_AUDIT)
+		return false;
+	if (finding->severity == NC_SEVERITY_CRITICAL)
+		return true;
+	return profile == NC_PROFILE_STRICT &&
+	       (strncmp(finding->rule, lists, sizeof(lists) - 1) == 0 ||
+		       finding->rule == nc_rules[NC_RULE_PARSE].id);
+}
+
+static int by_points(const void *left, const void *right)
+{
+	const struct nc_points *a = left, *b = right;
+
+	if (a->points != b->points)
+		return a->points > b->points ? -1 : 1;
+	return strcmp(a->rule, b->rule);
+}
+
+static enum nc_severity level(uint32_t sum)
+{
+	enum nc_severity risk = NC_SEVERITY_CRITICAL;
+
+	while (risk > NC_SEVERITY_LOW && sum < points[risk])
+		risk--;
+	return risk;
+}
+
+void nc_risk_judge(struct nc_report *report, enum nc_profile profile)
+{
+	static const enum nc_verdict verdicts[NC_SEVERITY_MAX] = {
+		[NC_SEVERITY_LOW] = NC_VERDICT_ALLOW,
+		[NC_SEVERITY_MEDIUM] = NC_VERDICT_CONTAINER,
+		[NC_SEVERITY_HIGH] = NC_VERDICT_MICROVM,
+		[NC_SEVERITY_CRITICAL] = NC_VERDICT_REFUSE,
+	};
+
+	add_sums(report);
+	for (enum nc_rule rule = 1; rule < NC_RULE_MAX; rule++) {
+		if (report->hits[rule] == 0)
+			continue;
+		report->points[report->n_points++] = (struct nc_points){
+			.rule = nc_rules[rule].id,
+			.severity = nc_rules[rule].severity,
+			.hits = report->hits[rule],
+			.points = points[nc_rules[rule].severity],
+		};
+		report->sum += points[nc_rules[rule].severity];
+	}
+	qsort(report->points, report->n_points, sizeof(report->points[0]), by_points);
+	report->risk = level(report->sum);
+	report->verdict = verdicts[report->risk];
+	if (profile == NC_PROFILE_AUDIT && report->verdict == NC_VERDICT_REFUSE)
+		report->verdict = NC_VERDICT_MICROVM;
+	for (size_t i = 0; i < report->n_findings; i++) {
+		report->findings[i].refuses = refuses(profile, &report->findings[i]);
+		if (report->findings[i].refuses)
+			report->verdict = NC_VERDICT_REFUSE;
+	}
+}

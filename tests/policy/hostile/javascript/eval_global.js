@@ -1,0 +1,2 @@
+// nacre: found code.eval code.hidden-name
+globalThis['ev' + 'al']('1');

@@ -1,0 +1,2 @@
+// nacre: found code.eval
+(0, eval)('1');

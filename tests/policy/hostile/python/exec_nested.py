@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+exec("exec(\"import os; os.system('rm -rf /')\")")

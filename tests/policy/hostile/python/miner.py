@@ -1,0 +1,2 @@
+# nacre: refused network.miner
+POOL = "stratum+tcp://pool.example:3333"

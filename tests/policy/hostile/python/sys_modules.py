@@ -1,0 +1,3 @@
+# nacre: found process.shell
+import sys
+sys.modules["os"].system("id")

@@ -1,0 +1,3 @@
+# nacre: refused file.destroy process.shell
+import os
+os.system("rm -rf /")

@@ -1,0 +1,3 @@
+# nacre: found process.shell
+import os
+vars(os)["system"]("id")

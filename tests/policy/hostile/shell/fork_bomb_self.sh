@@ -1,0 +1,2 @@
+# nacre: refused process.fork-bomb
+$0 | $0 &

@@ -1,0 +1,3 @@
+# nacre: found system.cover-tracks
+history -c
+rm -f ~/.bash_history

@@ -1,0 +1,2 @@
+# nacre: refused system.kernel-module
+insmod evil.ko

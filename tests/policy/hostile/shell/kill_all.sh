@@ -1,0 +1,2 @@
+# nacre: found process.kill-all
+kill -9 -1

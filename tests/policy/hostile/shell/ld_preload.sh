@@ -1,0 +1,2 @@
+# nacre: refused file.escape
+echo /tmp/x.so > /etc/ld.so.preload

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+mkfs.ext4 /dev/sdb1

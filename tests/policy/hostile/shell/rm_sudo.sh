@@ -1,0 +1,2 @@
+# nacre: refused file.destroy system.privilege
+sudo -n rm -rf /

@@ -1,0 +1,4 @@
+# nacre: refused file.destroy
+command=rm
+options="-rf"
+$command $options /

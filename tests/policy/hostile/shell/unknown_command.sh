@@ -1,0 +1,2 @@
+# nacre: found process.run-unknown
+$1 --do-it

