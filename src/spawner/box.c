@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
+#include "kernel/sample.h"
 #include "spawner/birth.h"
 #include "spawner/groups.h"
 
@@ -287,6 +288,8 @@ static void collect_usage(struct nc_box *box)
 	struct nc_cgroup_usage usage;
 
 	check_scratch(box);
+	if (bill->memory_peak_bytes < box->memory_seen_bytes)
+		bill->memory_peak_bytes = box->memory_seen_bytes;
 	if (!nc_box_group(box) || nc_cgroup_usage(&box->group, &usage) < 0)
 		return;
 	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
@@ -447,6 +450,24 @@ static uint64_t cpu_time_left_ns(const struct nc_box *box)
 	return (limit_us - used_us) * 1000 / (box->limits.cpu_milli / 1000 + 1) + NC_NS_PER_MS;
 }
 
+/* Where no group counts what its processes use together, they are looked at one by one. */
+static void check_by_looking(struct nc_box *box)
+{
+	const pid_t roots[] = {box->payload_pid, box->init_pid};
+	unsigned int can = box->group.parent ? box->group.parent->can : 0;
+	struct nc_sample sample;
+
+	if (can & NC_CGROUP_CAN_MEMORY || nc_sample_take(roots, 2, &sample) < 0)
+		return;
+	if (box->memory_seen_bytes < sample.memory_bytes)
+		box->memory_seen_bytes = sample.memory_bytes;
+	if (sample.memory_bytes > box->limits.memory_bytes)
+		nc_box_kill(box, NC_CAUSE_MEMORY);
+	else if (!(can & NC_CGROUP_CAN_CPU_TIME) && box->limits.cpu_time_ms > 0 &&
+		 sample.cpu_us >= box->limits.cpu_time_ms * 1000)
+		nc_box_kill(box, NC_CAUSE_CPU);
+}
+
 uint64_t nc_box_check(struct nc_box *box, uint64_t now)
 {
 	struct nc_cgroup_usage usage;
@@ -458,6 +479,7 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now)
 		   usage.oom_kills > 0) {
 		nc_box_kill(box, NC_CAUSE_MEMORY);
 	}
+	check_by_looking(box);
 	check_scratch(box);
 	check_files(box);
 	return now + (left < CHECK_NS ? left : CHECK_NS);

@@ -67,6 +67,7 @@ struct nc_box {
 	int kept_fd[2];	 /* the reading ends of its output and error */
 	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
 	uint64_t disk_bytes, inodes; /* of the limited file system, as it is */
+	uint64_t memory_seen_bytes;  /* the most that was seen where no group counts it */
 	struct nc_box_limits limits;
 	struct nc_box_end end; /* filled as it becomes known */
 };

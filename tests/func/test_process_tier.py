@@ -615,3 +615,20 @@ def test_neighbours_do_not_meet(box):
     done = box.python(f"import os\nfor p in ({path!r}, {path + '/f'!r}, {path!r} + '/..'):\n  for f in (os.O_RDONLY, os.O_DIRECTORY, os.O_RDWR):\n    try: os.open(p, f); print('ESCAPED', p, f)\n    except OSError: pass\nprint('end')")
     first.communicate("x\n")
     assert done.stdout == "end\n", done.stdout
+
+
+@pytest.mark.parametrize("box", ["user"], indirect=True)
+def test_memory_of_all_processes_together_is_watched(box):
+    """Each stays below its own limit; without a control group their sum is looked at."""
+    code = """
+import os, time
+for _ in range(7):
+    if os.fork() == 0:
+        held = bytearray(100 << 20)
+        time.sleep(20)
+        os._exit(0)
+time.sleep(20)
+"""
+    answer = json.loads(box("--json", "--", "python3", "-c", code).stdout)
+    assert (answer["status"], answer["strength"]["memory"]) == ("memory_limit", "reduced"), answer
+    assert answer["usage"]["memory_peak_bytes"] > 500 << 20 and answer["usage"]["wall_seconds"] < 10, answer["usage"]
