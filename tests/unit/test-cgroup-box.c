@@ -194,25 +194,30 @@ static void wait_no_pids(const struct nc_cgroup *group)
 	}
 }
 
-static void end(struct nc_cgroup *group)
-{
-	assert_int_equal(nc_cgroup_kill(group), 0);
-	assert_int_equal(nc_cgroup_wait_empty(group, nc_clock_ns() + LONG_NS), 0);
-	wait_no_pids(group);
-	assert_int_equal(nc_cgroup_remove(group), 0);
-	assert_null(group->parent);
-}
-
 /* Without cgroup.kill it takes rounds, more of them than it allows itself on a slow machine. */
-static void kill_group(struct nc_cgroup *group)
+static void kill_by(struct nc_cgroup *group, int (*killer)(struct nc_cgroup *))
 {
 	uint64_t deadline_ns = nc_clock_ns() + LONG_NS;
 	int r;
 
 	do
-		r = nc_cgroup_kill(group);
+		r = killer(group);
 	while (r == -ETIMEDOUT && nc_clock_ns() < deadline_ns);
 	assert_int_equal(r, 0);
+}
+
+static void kill_group(struct nc_cgroup *group)
+{
+	kill_by(group, nc_cgroup_kill);
+}
+
+static void end(struct nc_cgroup *group)
+{
+	kill_group(group);
+	assert_int_equal(nc_cgroup_wait_empty(group, nc_clock_ns() + LONG_NS), 0);
+	wait_no_pids(group);
+	assert_int_equal(nc_cgroup_remove(group), 0);
+	assert_null(group->parent);
 }
 
 static void wait_shared(int wanted)
@@ -611,7 +616,7 @@ static void check_kill(int (*body)(void), int ready, int (*killer)(struct nc_cgr
 	pidfd = spawn(&group, body);
 	wait_shared(ready);
 	assert_int_equal(nc_cgroup_is_empty(&group), 0);
-	assert_int_equal(killer(&group), 0);
+	kill_by(&group, killer);
 	assert_int_equal(nc_cgroup_wait_empty(&group, nc_clock_ns() + LONG_NS), 0);
 	(void)finish(pidfd); /* the one that flees has ended itself */
 	end(&group);
@@ -735,7 +740,7 @@ static void run_dirty(struct nc_cgroup *group)
 	struct nc_cgroup_usage usage;
 
 	assert_int_equal(finish(spawn(group, body_dirty)), 128 + SIGKILL);
-	assert_int_equal(nc_cgroup_kill(group), 0);
+	kill_group(group);
 	assert_int_equal(nc_cgroup_wait_empty(group, nc_clock_ns() + LONG_NS), 0);
 	wait_no_pids(group);
 	usage = usage_of(group);
@@ -926,7 +931,7 @@ static void test_sweep_touches_only_the_dead(void **state)
 	nc_cgroup_parent_close(&dead);
 	open_parent(&dead, "dead");
 	nc_cgroup_parent_close(&dead);
-	assert_int_equal(nc_cgroup_kill(&alive_group), 0);
+	kill_group(&alive_group);
 	assert_int_equal(finish(alive_fd), 128 + SIGKILL);
 	assert_int_equal(nc_cgroup_remove(&alive_group), 0);
 	nc_cgroup_parent_close(&alive);
