@@ -456,8 +456,8 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	if (!payload->keeps_id) {
 		STEP(channel, "close the ways to capabilities", nc_caps_bound());
 		STEP(channel, "become the sandbox's user", become(payload->id));
-		STEP(channel, "drop capabilities", nc_caps_set(0));
 	}
+	STEP(channel, "drop capabilities", nc_caps_set(0));
 	if (payload->terminal) { /* it belongs to whoever opens it */
 		terminal_fd = open_terminal();
 		STEP(channel, "open a terminal", terminal_fd);

@@ -111,10 +111,7 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 		box->end.pid_ns = r == 0;
 		if (r == 0)
 			return make_group(nursery, box, err);
-		if (box->init_fd >= 0)
-			return r;
-		nursery->user_ns = false;
-		if (box->order->order.flags & NC_ORDER_MUST_PID_NS)
+		if (box->init_fd >= 0 || box->order->order.flags & NC_ORDER_MUST_PID_NS)
 			return r;
 		*err = (struct nacre_err){0};
 	}

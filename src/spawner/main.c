@@ -141,6 +141,7 @@ static int lock_in(bool ranges, struct nacre_err *err)
 		1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN | 1ULL << CAP_KILL |
 		1ULL << CAP_SYS_PTRACE |
 		(ranges ? 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_CHOWN : 1ULL << CAP_SETFCAP);
+	const unsigned int id = geteuid();
 	bool has_caps;
 	int r = 0;
 
@@ -149,6 +150,9 @@ static int lock_in(bool ranges, struct nacre_err *err)
 	spawner.nursery.user_ns = true;
 	if (!ranges)
 		enter_own_namespaces();
+	/* neither the caller any more nor root of a namespace of our own */
+	if (!spawner.nursery.user_ns && geteuid() != id && geteuid() != 0)
+		return nc_err_set(err, -EPERM, "Map our own id into a user namespace");
 	has_caps = geteuid() == 0;
 	if (ranges && setgroups(0, NULL) < 0)
 		return nc_err_errno(err, -errno, "Drop groups");
