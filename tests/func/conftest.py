@@ -2,7 +2,9 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -56,6 +58,19 @@ def run_in(wrapper, *args, **options):
 def as_root():
     if os.geteuid() != 0:
         pytest.skip("needs root")
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """Copies of the programs where every user can reach them."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
+    directory.chmod(0o755)
+    for name in ("nacre", "nacre-spawner", "nacre-init"):
+        shutil.copy(BUILD / name, directory / name)
+    yield directory
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

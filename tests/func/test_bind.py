@@ -15,18 +15,6 @@ AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
 PREFIX = {"root": [], "user": AS_USER, "userns": [*AS_USER, "unshare", "-Ur"]}
 
 
-@pytest.fixture(scope="module")
-def programs():
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
-    directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-init"):
-        shutil.copy(BUILD / name, directory / name)
-    yield directory
-    shutil.rmtree(directory)
-
-
 @pytest.fixture(params=PREFIX)
 def box(request, programs):
     """Runs nacre exec; box.dir is a directory of the caller's with a file in it."""

@@ -3,13 +3,9 @@
 import json
 import os
 import pathlib
-import shutil
 import subprocess
-import tempfile
 
 import pytest
-
-from conftest import BUILD
 
 USER = 1000
 CONTROLLERS = ("memory", "pids", "cpu", "cpuacct", "freezer")
@@ -46,30 +42,20 @@ def delegated(as_root):
         assert not left, f"groups are left behind: {left}"
 
 
-@pytest.fixture
-def nacre():
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
-    directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-init"):
-        shutil.copy(BUILD / name, directory / name)
-    yield directory / "nacre"
-    shutil.rmtree(directory)
-
-
-def run(nacre, *args, join=None):
-    words = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", nacre, "exec", *args]
+def run(programs, *args, join=None):
+    words = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", programs / "nacre", "exec", *args]
     return subprocess.run(words, preexec_fn=join, capture_output=True, text=True, timeout=60, cwd="/",
                           env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"})
 
 
-def test_limits_of_an_ordinary_user_hold(delegated, nacre):
-    done = run(nacre, "--memory", "64MB", "--cpus", "0.5", "--pids", "20", "--json", "--", "python3", "-c",
+def test_limits_of_an_ordinary_user_hold(delegated, programs):
+    done = run(programs, "--memory", "64MB", "--cpus", "0.5", "--pids", "20", "--json", "--", "python3", "-c",
                "held = bytearray(100 << 20)", join=delegated)
     answer = json.loads(done.stdout)
     assert answer["status"] == "memory_limit", done.stderr
     assert [answer["strength"][name] for name in ("memory", "cpu", "pids")] == ["full"] * 3
 
 
-def test_without_delegation_a_named_limit_is_refused(as_root, nacre):
-    done = run(nacre, "--memory", "64MB", "--", "true")
+def test_without_delegation_a_named_limit_is_refused(programs):
+    done = run(programs, "--memory", "64MB", "--", "true")
     assert done.returncode == 125 and "Option '--memory': no control group can hold this limit" in done.stderr

@@ -1,32 +1,16 @@
 """--floor: the least strength. It raises what Nacre wants anyway, never lowers it, and names what is missing."""
 
 import json
-import os
-import shutil
 import subprocess
-import tempfile
-import pathlib
 
 import pytest
 
-from conftest import BUILD, NOBODY, environment
+from conftest import NOBODY, environment
 
 PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill",
               "hypervisor")
 PREFIX = {"root": [], "user": ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]}
 GRADES = ("none", "reduced", "full")
-
-
-@pytest.fixture(scope="module")
-def programs():
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
-    directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-init"):
-        shutil.copy(BUILD / name, directory / name)
-    yield directory
-    shutil.rmtree(directory)
 
 
 @pytest.fixture(params=PREFIX)
