@@ -23,6 +23,9 @@
 #define NC_PATH_MAX 4095U
 #define NC_NAME_MAX 255U
 
+/* Files that one request takes out of a box. */
+#define NC_CAPTURE_FILES_MAX 1000U
+
 /* What `nacre doctor` keeps of the answer of a program that it asks for its version. */
 #define NC_PROBE_OUTPUT_MAX (64U * 1024)
 /* A file below /proc or /sys that we read whole. */

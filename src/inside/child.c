@@ -29,6 +29,7 @@
 #include "kernel/privilege.h"
 
 #define READY_FD 3
+#define FILES_FD 4
 
 /* The ABI from which on Landlock keeps signals and abstract sockets inside. */
 #define LANDLOCK_SCOPES 6
@@ -70,6 +71,21 @@ static int wait_for_go(int go_fd)
 static int join(const struct nc_cgroup *group)
 {
 	return group ? nc_cgroup_join_self(group, group->clone_fd >= 0) : 0;
+}
+
+/*
+ * Kills everything else in the box's pid namespace, but for its process 1. The kernel goes through
+ * all of them while nobody can fork. Anywhere else this would end the machine: so it is made sure.
+ */
+static int sweep(uint64_t host_pid_ns)
+{
+	struct stat status;
+
+	if (stat("/proc/self/ns/pid", &status) < 0)
+		return -errno;
+	if (status.st_ino == host_pid_ns || host_pid_ns == 0)
+		return -EXDEV;
+	return kill(-1, SIGKILL) < 0 && errno != ESRCH ? -errno : 0;
 }
 
 static int become(unsigned int id)
@@ -214,13 +230,18 @@ static int take_stdio(const int *stdio)
 	return 0;
 }
 
-/* Closes everything but 0 to 2 and the channel, which moves to 3 and closes by itself at exec. */
-static int keep_only(int *channel_fd)
+/*
+ * Closes everything but 0 to 2, the channel, which moves to 3, and nacre-files if it came, which
+ * moves to 4; both close by themselves at exec.
+ */
+static int keep_only(int *channel_fd, int files_fd)
 {
 	if (*channel_fd != READY_FD && dup3(*channel_fd, READY_FD, O_CLOEXEC) < 0)
 		return -errno;
 	*channel_fd = READY_FD;
-	return checked(close_range(READY_FD + 1, ~0U, 0));
+	if (files_fd >= 0 && files_fd != FILES_FD && dup3(files_fd, FILES_FD, O_CLOEXEC) < 0)
+		return -errno;
+	return checked(close_range(files_fd >= 0 ? FILES_FD + 1 : READY_FD + 1, ~0U, 0));
 }
 
 static int go_to(const char *dir)
@@ -376,7 +397,7 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 	struct nc_wire_packet *packet)
 {
 	struct nc_wire_in in;
-	int r = nc_wire_receive(channel_fd, packet, 3);
+	int r = nc_wire_receive(channel_fd, packet, 4);
 
 	if (r == 0)
 		_exit(0);
@@ -386,7 +407,8 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 	if (r < 0)
 		return r;
 	nc_boxwire_get_order(&in, order);
-	if (packet->n_fds != (payload->terminal ? 0U : 3U))
+	if (packet->n_fds !=
+		(payload->terminal ? 0U : 3U) + (order->flags & NC_ORDER_FILES ? 1U : 0U))
 		return -EBADMSG;
 	return nc_wire_close(&in);
 }
@@ -406,6 +428,7 @@ _Noreturn static void follow_order(
 	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
+	int files_fd;
 
 	STEP(channel_fd, "take the order", take_order(payload, channel_fd, &order, &packet));
 	STEP(channel_fd, "hold the floor", is_held(&order, (uint32_t)landlock, listens));
@@ -415,10 +438,13 @@ _Noreturn static void follow_order(
 		STEP(channel_fd, "size the terminal", set_window(&order));
 	else
 		STEP(channel_fd, "take over the pipes", take_stdio(packet.fds));
-	STEP(channel_fd, "close what came with the order", keep_only(&channel_fd));
+	files_fd = order.flags & NC_ORDER_FILES ? packet.fds[3] : -EBADF;
+	STEP(channel_fd, "close what came with the order", keep_only(&channel_fd, files_fd));
 	STEP(channel_fd, "set limits", set_limits(payload, &order.limits));
 	STEP(channel_fd, "change the directory", go_to(order.dir));
-	STEP(channel_fd, "start the program", execute(argv, env));
+	if (files_fd >= 0)
+		(void)syscall(SYS_execveat, FILES_FD, "", argv, env, AT_EMPTY_PATH);
+	STEP(channel_fd, "start the program", files_fd >= 0 ? -errno : execute(argv, env));
 	give_up(channel_fd, EPROTO, "start the program");
 }
 
@@ -432,10 +458,12 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	int landlock, listener_fd = -EBADF, terminal_fd = -EBADF;
 
 	/* or it would never see the spawner's end close */
-	(void)close(payload->other_fd);
+	(void)nc_fd_close(payload->other_fd);
 	/* nothing foreign runs that the spawner could not end */
 	if (payload->go_fd >= 0)
 		STEP(channel, "wait for the spawner", wait_for_go(payload->go_fd));
+	if (payload->sweeps)
+		_exit(-sweep(payload->host_pid_ns));
 	STEP(channel, "leave the caller's keyring", leave_keyring());
 	/* when the host runs out of memory, boxes go first */
 	STEP(channel, "offer itself to the OOM killer",
@@ -451,7 +479,7 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	STEP(channel, "reset signals", reset_signals());
 	STEP(channel, "leave the spawner's priority", checked(setpriority(PRIO_PROCESS, 0, 0)));
 	(void)umask(022);
-	STEP(channel, "close the spawner's descriptors", keep_only(&channel));
+	STEP(channel, "close the spawner's descriptors", keep_only(&channel, -EBADF));
 	STEP(channel, "set limits", set_usual_limits());
 	if (!payload->keeps_id) {
 		STEP(channel, "close the ways to capabilities", nc_caps_bound());

@@ -11,8 +11,8 @@
  * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
  * when it is ready. The payload says over its channel by what it is held (struct nc_payload_report,
  * with the listener of its filter and the master of its terminal if there are any); then it takes
- * an order (NC_BOX_RUN with the three streams, as it came from the worker); the channel closes when
- * it becomes its program.
+ * an order (NC_BOX_RUN or NC_BOX_NEXT with the three streams, as it came from the worker, and
+ * nacre-files if that is the program); the channel closes when it becomes its program.
  */
 #define NC_CHILD_REPORT_MAX 128
 
@@ -32,10 +32,12 @@ struct nc_payload {
 	enum nc_box_tier tier;
 	int box_fd; /* pidfd of the box's first process; -EBADF: there is none */
 	int channel_fd;
-	int other_fd; /* the spawner's end of the channel */
-	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
-	bool alone;   /* it may make no processes */
-	bool shares;  /* it can write to directories of the host's */
+	int other_fd;	      /* the spawner's end of the channel */
+	int go_fd;	      /* a byte comes when the spawner holds us; -EBADF: it does already */
+	bool alone;	      /* it may make no processes */
+	bool sweeps;	      /* all it does is to end what else is in the box's pid namespace */
+	uint64_t host_pid_ns; /* the inode of the pid namespace in which that must not be done */
+	bool shares;	      /* it can write to directories of the host's */
 	bool terminal;
 	unsigned int id;		      /* to become, user and group */
 	bool keeps_id;			      /* it has no privilege to become anybody */

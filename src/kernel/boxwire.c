@@ -188,6 +188,7 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 	nc_wire_put_u8(out, end->pid_ns);
 	nc_wire_put_u8(out, end->alone);
 	nc_wire_put_u32(out, end->hit);
+	nc_wire_put_u8(out, end->stays);
 	usage_fields(&usage, fields);
 	for (size_t i = 0; i < 11; i++)
 		nc_wire_put_u64(out, *fields[i]);
@@ -213,6 +214,7 @@ void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 	end.pid_ns = nc_wire_get_u8(in) != 0;
 	end.alone = nc_wire_get_u8(in) != 0;
 	end.hit = nc_wire_get_u32(in);
+	end.stays = nc_wire_get_u8(in) != 0;
 	usage_fields(&end.usage, fields);
 	for (size_t i = 0; i < 11; i++)
 		*fields[i] = nc_wire_get_u64(in);

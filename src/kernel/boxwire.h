@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 2U
+#define NC_BOXWIRE_VERSION 3U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -19,6 +19,7 @@ enum nc_box_message {
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
 	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
 	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
+	NC_BOX_NEXT,	  /* struct nc_box_order with the three streams, for a box that stays */
 	/* from the spawner */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host */
 	NC_BOX_STARTED,	      /* u64 id, u64 nanoseconds since the order; with a terminal, its fd */
@@ -74,7 +75,10 @@ enum nc_box_order_flag {
 	/* what must be so, or the box fails before anything foreign runs */
 	NC_ORDER_MUST_REPORT = 1 << 3, /* refused calls are reported */
 	NC_ORDER_MUST_PID_NS = 1 << 4, /* it has a pid namespace */
-	NC_ORDER_FLAGS = (1 << 5) - 1,
+	/* the box outlives the command, whatever ends it, for NC_BOX_NEXT; NC_BOX_KILL ends it */
+	NC_ORDER_STAY = 1 << 5,
+	NC_ORDER_FILES = 1 << 6, /* the program is nacre-files, whatever argv[0] says */
+	NC_ORDER_FLAGS = (1 << 7) - 1,
 };
 
 struct nc_box_order {
@@ -154,6 +158,7 @@ struct nc_box_end {
 	bool pid_ns;  /* it had a pid namespace: nothing of it can survive */
 	bool alone;   /* it could make no processes, because nothing could have ended them */
 	uint32_t hit; /* enum nc_box_hit */
+	bool stays;   /* the box is there still, without processes, for its next command */
 	struct nc_box_usage usage;
 	uint32_t n_denied;
 	struct nc_box_denied denied[NC_DENIED_MAX];

@@ -26,6 +26,7 @@
 #include "base/pidfd.h"
 #include "inside/child.h"
 #include "spawner/bind.h"
+#include "spawner/program.h"
 
 /* A transit process makes one clone and ends. */
 #define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)
@@ -315,21 +316,21 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 		}
 	}
 	/* the container's own; the host's terminals are others' */
-	if (box->end.tier == NC_BOX_CONTAINER && box->order &&
-		(box->order->order.flags & NC_ORDER_TTY))
+	if (box->end.tier == NC_BOX_CONTAINER && box->first &&
+		(box->first->order.flags & NC_ORDER_TTY))
 		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
-	for (size_t i = 0; box->order && i < box->order->order.n_binds; i++)
-		if (box->order->order.binds[i].writable)
+	for (size_t i = 0; box->first && i < box->first->order.n_binds; i++)
+		if (box->first->order.binds[i].writable)
 			paths[n++] = (struct nc_fence_path){
-				box->order->order.binds[i].target, NC_FENCE_WRITE};
+				box->first->order.binds[i].target, NC_FENCE_WRITE};
 	return n;
 }
 
 /* Whether it can make files that stay on the host. */
 static bool shares_files(const struct nc_box *box)
 {
-	for (size_t i = 0; box->order && i < box->order->order.n_binds; i++)
-		if (box->order->order.binds[i].writable)
+	for (size_t i = 0; box->first && i < box->first->order.n_binds; i++)
+		if (box->first->order.binds[i].writable)
 			return true;
 	return false;
 }
@@ -367,6 +368,19 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struc
 	return 0;
 }
 
+int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box)
+{
+	struct nc_payload payload = {.box_fd = box->init_fd,
+		.channel_fd = -EBADF,
+		.other_fd = -EBADF,
+		.go_fd = -EBADF,
+		.sweeps = true,
+		.host_pid_ns = nursery->pid_ns};
+
+	return nursery->pid_ns_fd >= 0 ? fork_directly(nursery, box, &payload)
+				       : fork_by_sibling(box, &payload);
+}
+
 /* A box that was prepared ahead has a file system of the usual size: gives it the ordered one. */
 static int resize_scratch(struct nc_box *box, const struct nc_box_limits *limits)
 {
@@ -401,13 +415,14 @@ static int limit_group(struct nc_box *box, struct nacre_err *err)
 	return can == 0 ? 0 : nc_cgroup_limit(&box->group, &limits, err);
 }
 
-static int send_order(const struct nc_box *box)
+static int send_order(const struct nc_nursery *nursery, const struct nc_box *box)
 {
 	const struct nc_box_pending *pending = box->order;
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
 	} control = {0};
+	size_t n = pending->order.flags & NC_ORDER_FILES ? 4 : 3;
 	struct iovec part = {
 		.iov_base = (void *)(uintptr_t)pending->data, .iov_len = pending->size};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
@@ -416,16 +431,27 @@ static int send_order(const struct nc_box *box)
 		struct cmsghdr *header = &control.align;
 
 		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
+		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(3 * sizeof(int));
+		header->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(header), pending->fds, 3 * sizeof(int));
+		if (n == 4)
+			memcpy(CMSG_DATA(header) + 3 * sizeof(int), &nursery->files_fd,
+				sizeof(int));
 	}
 	return sendmsg(box->report_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int nc_birth_deliver(struct nc_box *box, struct nacre_err *err)
+/* nacre-files, in memory from its first use on: to read it takes as long as half a birth. */
+static int load_files(struct nc_nursery *nursery, struct nacre_err *err)
+{
+	if (nursery->files_fd < 0)
+		nursery->files_fd = nc_program_load(nursery->files_source_fd, "nacre-files", err);
+	return nursery->files_fd < 0 ? nursery->files_fd : 0;
+}
+
+int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	int r;
 
@@ -434,9 +460,11 @@ int nc_birth_deliver(struct nc_box *box, struct nacre_err *err)
 	if (r < 0)
 		return nc_err_errno(err, r, "Size the limited file system");
 	r = limit_group(box, err);
+	if (r == 0 && box->order->order.flags & NC_ORDER_FILES)
+		r = load_files(nursery, err);
 	if (r < 0)
 		return r;
-	r = send_order(box);
+	r = send_order(nursery, box);
 	if (r == -EPIPE) /* it has died, and has said why */
 		return 0;
 	return r < 0 ? nc_err_errno(err, r, "Hand over the order") : 0;

@@ -13,8 +13,14 @@ int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct 
 /* Forks the payload into the box, where it waits for its order; report_fd is the channel to it. */
 int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
+/*
+ * Forks somebody into the box's pid namespace who kills everything else in it but process 1, and
+ * ends; payload_fd is readable then. Less than 0 or more.
+ */
+int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box);
+
 /* Sets the order's limits and sends it to the payload. */
-int nc_birth_deliver(struct nc_box *box, struct nacre_err *err);
+int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /* Reads what the first process reports: 0 when nacre-init is ready. */
 int nc_birth_read_first(struct nc_box *box, struct nacre_err *err);

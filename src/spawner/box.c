@@ -49,6 +49,10 @@
 /* How often a group is killed that does not get empty, for a fifth of a second each time. */
 #define KILL_ROUNDS 25
 
+/* How often a box is looked at that a command has left, and for how long. */
+#define CLEAR_NS NC_NS_PER_MS
+#define CLEAR_TIMEOUT_NS (2 * NC_NS_PER_S)
+
 /* Processes of a box whose open files are counted. */
 #define WATCHED_MAX 64
 
@@ -56,13 +60,20 @@ static void drop_order(struct nc_box *box)
 {
 	for (size_t i = 0; box->order && i < box->order->n_fds; i++)
 		box->order->fds[i] = nc_fd_close(box->order->fds[i]);
-	nc_freep(&box->order);
+	if (box->order != box->first)
+		free(box->order);
+	box->order = NULL;
+	if (!box->stays)
+		nc_freep(&box->first);
 }
 
 static void note_order(struct nc_box *box, struct nc_box_pending *order)
 {
 	box->order = order;
+	if (!box->first)
+		box->first = order;
 	box->ordered = true;
+	box->stays = (order->order.flags & NC_ORDER_STAY) != 0;
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
@@ -91,7 +102,7 @@ static int make_payload(struct nc_nursery *nursery, struct nc_box *box, struct n
 	int r = nc_birth_payload(nursery, box, err);
 
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
-	return r == 0 && box->order ? nc_birth_deliver(box, err) : r;
+	return r == 0 && box->order ? nc_birth_deliver(nursery, box, err) : r;
 }
 
 /*
@@ -157,7 +168,8 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	return r < 0 ? r : make_group(nursery, box, err);
 }
 
-int nc_box_take(struct nc_box *box, struct nc_box_pending *order, struct nacre_err *err)
+int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err)
 {
 	assert(!box->ordered);
 	note_order(box, order);
@@ -165,7 +177,28 @@ int nc_box_take(struct nc_box *box, struct nc_box_pending *order, struct nacre_e
 	if (box->state == NC_BOX_GROWING) /* it follows when the box is there */
 		return 0;
 	box->state = NC_BOX_STARTING;
-	return nc_birth_deliver(box, err);
+	return nc_birth_deliver(nursery, box, err);
+}
+
+int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err)
+{
+	int r = nc_cgroup_remove(&box->group);
+
+	assert(box->state == NC_BOX_STAYS);
+	note_order(box, order);
+	box->billed = false;
+	box->started_ns = box->memory_seen_bytes = 0;
+	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
+	box->end = (struct nc_box_end){.id = box->end.id,
+		.tier = box->end.tier,
+		.pid_ns = box->end.pid_ns,
+		.alone = box->end.alone};
+	if (r < 0)
+		return nc_err_errno(err, r, "End the last command's control group");
+	/* its own: limits and bill are the command's, and one that was killed takes nobody in */
+	r = make_group(nursery, box, err);
+	return r < 0 ? r : make_payload(nursery, box, err);
 }
 
 int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
@@ -200,7 +233,7 @@ static void kill_all(struct nc_box *box)
 {
 	nc_cgroup_unthrottle(&box->group);
 	/* process 1 takes the payload with it */
-	if (box->init_fd >= 0)
+	if (box->init_fd >= 0 && !box->stays)
 		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
 	else if (box->payload_fd >= 0)
 		(void)nc_pidfd_kill(box->payload_fd, SIGKILL);
@@ -209,6 +242,7 @@ static void kill_all(struct nc_box *box)
 void nc_box_fail(struct nc_box *box)
 {
 	box->failed = true;
+	box->stays = false;
 	box->deadline_ns = UINT64_MAX;
 	drop_order(box);
 	box->report_fd = nc_fd_close(box->report_fd);
@@ -216,14 +250,29 @@ void nc_box_fail(struct nc_box *box)
 	box->state = NC_BOX_DYING;
 }
 
+/* The box ends although its command has ended before. */
+static void end_staying(struct nc_box *box)
+{
+	box->stays = false;
+	box->state = NC_BOX_DYING;
+	box->deadline_ns = UINT64_MAX;
+	kill_all(box);
+}
+
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
 {
-	if (box->state != NC_BOX_RUNS && box->state != NC_BOX_STARTING &&
-		box->state != NC_BOX_GROWING && box->state != NC_BOX_WAITING)
+	if (box->state == NC_BOX_FREE || box->state == NC_BOX_DYING || box->state == NC_BOX_KEPT)
 		return;
 	/* its end is then seen like any other */
 	if (box->end.cause == NC_CAUSE_EXIT)
 		box->end.cause = cause;
+	if (cause == NC_CAUSE_CANCEL)
+		box->stays = false;
+	if (box->state == NC_BOX_CLEARING || box->state == NC_BOX_STAYS) {
+		if (!box->stays)
+			end_staying(box);
+		return;
+	}
 	if (box->state != NC_BOX_RUNS) {
 		bool told = box->failed;
 
@@ -315,9 +364,44 @@ static void close_bill(struct nc_box *box)
 		(void)nc_cgroup_remove(&box->group);
 }
 
+/*
+ * The command has ended; what it has left in the box is to die before the next one. A group kills
+ * it, or somebody in the pid namespace; who has neither could make no processes.
+ */
+static void leave_behind(const struct nc_nursery *nursery, struct nc_box *box)
+{
+	box->state = NC_BOX_CLEARING;
+	box->deadline_ns = UINT64_MAX;
+	box->check_ns = nc_clock_ns();
+	box->clear_ns = box->check_ns + CLEAR_TIMEOUT_NS;
+	nc_cgroup_unthrottle(&box->group);
+	if (!nc_box_group(box) && box->init_fd >= 0 && nc_birth_sweeper(nursery, box) < 0)
+		end_staying(box);
+	else if (nc_box_group(box) && nc_cgroup_is_empty(&box->group) != 1)
+		(void)nc_cgroup_kill(&box->group); /* looked at again until it has worked */
+}
+
+bool nc_box_clear(struct nc_box *box, uint64_t now)
+{
+	assert(box->state == NC_BOX_CLEARING);
+	if (box->payload_fd >= 0 || (nc_box_group(box) && nc_cgroup_is_empty(&box->group) != 1)) {
+		box->check_ns = now + CLEAR_NS;
+		if (now >= box->clear_ns)
+			end_staying(box);
+		return false;
+	}
+	close_bill(box);
+	box->listener_fd = nc_fd_close(box->listener_fd);
+	box->end.stays = true;
+	box->state = NC_BOX_STAYS;
+	return true;
+}
+
 /* With everything dead: gives back what it had. */
 static void bury(struct nc_nursery *nursery, struct nc_box *box)
 {
+	box->end.stays = false;
+	nc_freep(&box->first);
 	box->report_fd = nc_fd_close(box->report_fd);
 	box->scratch_fd = nc_fd_close(box->scratch_fd);
 	box->listener_fd = nc_fd_close(box->listener_fd);
@@ -347,8 +431,16 @@ static void kill_group(struct nc_box *box)
 
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 {
+	if (box->state == NC_BOX_CLEARING) {
+		box->payload_fd = nc_pidfd_end(box->payload_fd);
+		return false;
+	}
 	if (box->payload_fd >= 0) {
 		reap_payload(box);
+		if (box->stays) {
+			leave_behind(nursery, box);
+			return false;
+		}
 		box->state = NC_BOX_DYING;
 		box->deadline_ns = UINT64_MAX;
 		kill_all(box);

@@ -16,6 +16,9 @@
 /* What all boxes share. */
 struct nc_nursery {
 	int init_fd;	       /* nacre-init, sealed */
+	int files_source_fd;   /* nacre-files on the disk */
+	int files_fd;	       /* the same sealed, once it was needed; or -EBADF */
+	uint64_t pid_ns;       /* which pid namespace the spawner is in: its inode */
 	int pid_ns_fd;	       /* the spawner's own, to come back to; -EBADF: it may not */
 	bool user_ns;	       /* user namespaces can be had, as far as is known */
 	unsigned int uid, gid; /* whose ids a box without a range maps */
@@ -33,6 +36,8 @@ enum nc_box_state {
 	NC_BOX_WAITING,	 /* the payload waits for an order; report_fd is readable if it died */
 	NC_BOX_STARTING, /* the payload has its order; report_fd: nc_box_heard */
 	NC_BOX_RUNS,	 /* payload_fd is readable at its end: nc_box_ended */
+	NC_BOX_CLEARING, /* what a command left is dying: nc_box_clear; payload_fd: who kills it */
+	NC_BOX_STAYS,	 /* empty, for its next command: nc_box_next; init_fd: nc_box_ended */
 	NC_BOX_DYING,	 /* payload_fd, then init_fd, then cleaner_fd: nc_box_ended */
 	NC_BOX_KEPT,	 /* dead, and end is kept for whoever asks: nc_box_forget */
 };
@@ -49,11 +54,13 @@ struct nc_box_pending {
 struct nc_box {
 	enum nc_box_state state;
 	struct nc_box_pending *order; /* NULL: nobody's yet, or started */
+	struct nc_box_pending *first; /* the order that the box was made for, while it stays */
 	bool ordered;		      /* it was given to an order: end.id is that */
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
 	bool scratch_made;	      /* a process box has its directories */
+	bool stays;		      /* it outlives the command */
 	struct nc_slot slot;
 	struct nc_cgroup group;
 	int init_fd;		     /* pidfd of process 1; -EBADF also where there is none */
@@ -66,6 +73,7 @@ struct nc_box {
 	int terminal_fd; /* the master of its terminal, until the worker has it */
 	int kept_fd[2];	 /* the reading ends of its output and error */
 	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
+	uint64_t clear_ns;	     /* until then it may take to get empty */
 	uint64_t disk_bytes, inodes; /* of the limited file system, as it is */
 	uint64_t memory_seen_bytes;  /* the most that was seen where no group counts it */
 	struct nc_box_limits limits;
@@ -80,7 +88,8 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	struct nacre_err *err);
 
 /* Gives a box that is nobody's to an order. */
-int nc_box_take(struct nc_box *box, struct nc_box_pending *order, struct nacre_err *err);
+int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err);
 
 /* The first process has reported. */
 int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
@@ -105,6 +114,16 @@ void nc_box_denied(struct nc_box *box);
  * which ends it, and which limits it has met. Returns when to look again.
  */
 uint64_t nc_box_check(struct nc_box *box, uint64_t now);
+
+/*
+ * Looks whether everything that a command has left behind is dead by now; true once the command's
+ * end is complete and the box stays. What does not die in time ends the box.
+ */
+bool nc_box_clear(struct nc_box *box, uint64_t now);
+
+/* Gives a box that stays its next command. */
+int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err);
 
 /* Lets a dead box go. */
 void nc_box_forget(struct nc_box *box);

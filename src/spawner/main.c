@@ -28,7 +28,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -48,6 +47,7 @@
 #include "kernel/userns.h"
 #include "spawner/box.h"
 #include "spawner/groups.h"
+#include "spawner/program.h"
 #include "spawner/worker.h"
 
 #define SOCKET_FD 3
@@ -57,9 +57,6 @@
 
 /* Above all that boxes may have. */
 #define SPAWNER_PRIORITY (-10)
-
-/* nacre-init is a few kilobytes. */
-#define INIT_SIZE_MAX (1024U * 1024)
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
@@ -84,39 +81,6 @@ static int fail(const struct nacre_err *err)
 {
 	fprintf(stderr, "nacre-spawner: %s\n", err->message);
 	return EXIT_SELF;
-}
-
-/* A copy of nacre-init that nobody can change: what boxes execute is not the file on the disk. */
-static int load_init(struct nacre_err *err)
-{
-	cleanup_free char *text = NULL;
-	cleanup_close int file_fd = -EBADF;
-	cleanup_close int memory_fd = -EBADF;
-	char path[4096];
-	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - sizeof("nacre-init"));
-	char *name;
-	size_t size;
-	int r;
-
-	if (length < 0)
-		return nc_err_errno(err, -errno, "Find nacre-init");
-	path[length] = '\0';
-	name = strrchr(path, '/') + 1;
-	memcpy(name, "nacre-init", sizeof("nacre-init"));
-	file_fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (file_fd < 0)
-		return nc_err_errno(err, -errno, "Open %s", path);
-	r = nc_fd_read_all(file_fd, INIT_SIZE_MAX, &text, &size);
-	if (r < 0)
-		return nc_err_errno(err, r, "Read %s", path);
-	memory_fd = memfd_create("nacre-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (memory_fd < 0)
-		return nc_err_errno(err, -errno, "Copy nacre-init");
-	r = nc_fd_write_all(memory_fd, text, size);
-	if (r == 0 && fcntl(memory_fd, F_ADD_SEALS,
-			      F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		r = -errno;
-	return r < 0 ? nc_err_errno(err, r, "Seal nacre-init") : take_fd(memory_fd);
 }
 
 /*
@@ -256,10 +220,21 @@ static void tell_end(const struct nc_box *box)
 	nc_worker_send(&spawner.worker, &out, NULL, 0);
 }
 
+/* A command has ended: whether its box is ready for the next one. */
+static void clear_step(struct nc_box *box)
+{
+	if (nc_box_clear(box, nc_clock_ns()))
+		tell_end(box);
+}
+
 /* What a box waited for has come. */
 static void end_step(struct nc_box *box)
 {
-	if (!nc_box_ended(&spawner.nursery, box))
+	bool ended = nc_box_ended(&spawner.nursery, box);
+
+	if (box->state == NC_BOX_CLEARING)
+		clear_step(box);
+	if (!ended)
 		return;
 	if (box->ordered && !box->failed)
 		tell_end(box);
@@ -456,6 +431,15 @@ static struct nc_box_pending *keep_order(void)
 	return pending;
 }
 
+static bool order_is_sane(const struct nc_box_order *order)
+{
+	/* one that stays is the worker's own: the next one would not know what runs in it */
+	return limits_are_sane(&order->limits) && order->dir[0] == '/' && binds_are_sane(order) &&
+	       descriptors_are_sane(order) &&
+	       !((order->flags & NC_ORDER_STAY) && (order->flags & NC_ORDER_KEEP)) &&
+	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY));
+}
+
 /* Safe: what is built is fixed but for numbers in range, directories that the caller allowed by
  * index and an image that the worker itself could open; strings are used inside the box only. */
 static int handle_run(struct nc_wire_in *in)
@@ -467,8 +451,7 @@ static int handle_run(struct nc_wire_in *in)
 	size_t n;
 
 	nc_boxwire_get_order(in, &order);
-	if (nc_wire_close(in) < 0 || !limits_are_sane(&order.limits) || order.dir[0] != '/' ||
-		!binds_are_sane(&order) || !descriptors_are_sane(&order) || find_box(order.id))
+	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || find_box(order.id))
 		return -EBADMSG;
 	box = nc_box_is_neutral(&order) ? prepared_box(&n) : NULL;
 	pending = box || free_box() ? keep_order() : NULL;
@@ -477,10 +460,41 @@ static int handle_run(struct nc_wire_in *in)
 			NC_BOXES_MAX);
 		tell_failure(order.id, &err);
 	} else if (box) {
-		birth_step(box, nc_box_take(box, pending, &err), &err);
+		birth_step(box, nc_box_take(&spawner.nursery, box, pending, &err), &err);
 	} else {
 		begin_box(free_box(), pending);
 	}
+	return 0;
+}
+
+/* Safe: a box of this worker's in which nothing runs; what it is made of and held by stays as it
+ * was, so the order may name neither directories nor a terminal where there was none. */
+static int handle_next(struct nc_wire_in *in)
+{
+	static struct nc_box_order order;
+	struct nacre_err err = {0};
+	struct nc_box_pending *pending;
+	struct nc_box *box;
+
+	nc_boxwire_get_order(in, &order);
+	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || order.n_binds > 0 ||
+		order.flags & (NC_ORDER_IMAGE | NC_ORDER_KEEP))
+		return -EBADMSG;
+	box = find_box(order.id);
+	if (!box || box->state != NC_BOX_STAYS) { /* it has died meanwhile: its end was told */
+		nc_err_set(&err, -ESRCH, "There is no such box, or a command runs in it");
+		tell_failure(order.id, &err);
+		return 0;
+	}
+	if (order.tier != box->end.tier ||
+		((order.flags & NC_ORDER_TTY) && !(box->first->order.flags & NC_ORDER_TTY)))
+		return -EBADMSG;
+	pending = keep_order();
+	if (!pending) {
+		birth_step(box, nc_err_errno(&err, -ENOMEM, "Take the order"), &err);
+		return 0;
+	}
+	birth_step(box, nc_box_next(&spawner.nursery, box, pending, &err), &err);
 	return 0;
 }
 
@@ -494,8 +508,13 @@ static int handle_kill(struct nc_wire_in *in)
 	if (nc_wire_close(in) < 0 || (cause != NC_CAUSE_OUTPUT && cause != NC_CAUSE_CANCEL))
 		return -EBADMSG;
 	box = find_box(id);
-	if (box)
-		nc_box_kill(box, cause);
+	if (!box)
+		return 0;
+	nc_box_kill(box, cause);
+	/* nothing is left whose end could be waited for */
+	if (box->state == NC_BOX_DYING && box->payload_fd < 0 && box->init_fd < 0 &&
+		box->cleaner_fd < 0)
+		end_step(box);
 	return 0;
 }
 
@@ -537,6 +556,7 @@ static const struct {
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
+	{NC_BOX_NEXT, true, 3, handle_next},
 };
 
 static void handle_packet(void)
@@ -618,10 +638,12 @@ static uint64_t check_deadlines(void)
 			box_is_late(box);
 		else if (box->deadline_ns < next)
 			next = box->deadline_ns;
-		if (box->state != NC_BOX_RUNS)
-			continue;
-		if (box->check_ns <= now)
+		if (box->state == NC_BOX_CLEARING && box->check_ns <= now)
+			clear_step(box);
+		if (box->state == NC_BOX_RUNS && box->check_ns <= now)
 			box->check_ns = nc_box_check(box, now);
+		if (box->state != NC_BOX_RUNS && box->state != NC_BOX_CLEARING)
+			continue;
 		if (box->check_ns < next)
 			next = box->check_ns;
 	}
@@ -636,10 +658,13 @@ static int fd_of_state(const struct nc_box *box)
 	case NC_BOX_STARTING:
 		return box->report_fd;
 	case NC_BOX_RUNS:
+	case NC_BOX_STAYS:
 	case NC_BOX_DYING:
 		return box->payload_fd >= 0 ? box->payload_fd
 		       : box->init_fd >= 0  ? box->init_fd
 					    : box->cleaner_fd;
+	case NC_BOX_CLEARING:
+		return box->payload_fd;
 	case NC_BOX_FREE:
 	case NC_BOX_KEPT:
 		break;
@@ -817,6 +842,24 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 	return argc > 4 ? fcntl(WORKER_EXE_FD, F_SETFD, FD_CLOEXEC) : 0;
 }
 
+/* nacre-init as every box will need it, nacre-files as it may be needed later; and where we are. */
+static int open_programs(struct nacre_err *err)
+{
+	cleanup_close int init_fd = nc_program_open("nacre-init", err);
+	struct stat status;
+
+	if (init_fd < 0)
+		return init_fd;
+	if (stat("/proc/self/ns/pid", &status) < 0)
+		return nc_err_errno(err, -errno, "Look at our own pid namespace");
+	spawner.nursery.pid_ns = status.st_ino;
+	spawner.nursery.init_fd = nc_program_load(init_fd, "nacre-init", err);
+	if (spawner.nursery.init_fd < 0)
+		return spawner.nursery.init_fd;
+	spawner.nursery.files_source_fd = nc_program_open("nacre-files", err);
+	return spawner.nursery.files_source_fd < 0 ? spawner.nursery.files_source_fd : 0;
+}
+
 static int start(uint64_t worker, struct nacre_err *err)
 {
 	bool ranges = false;
@@ -830,7 +873,7 @@ static int start(uint64_t worker, struct nacre_err *err)
 			spawner.worker.argv = NULL;
 	}
 	if (r == 0)
-		r = spawner.nursery.init_fd = load_init(err);
+		r = open_programs(err);
 	if (r >= 0 && nc_id_new("sp", spawner.nursery.scratch.id) < 0)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r >= 0)
@@ -856,7 +899,7 @@ int main(int argc, char **argv)
 	int code;
 
 	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
-	spawner.signal_fd = -EBADF;
+	spawner.signal_fd = spawner.nursery.files_fd = -EBADF;
 	spawner.nursery.locks = (struct nc_locks){-EBADF, -EBADF, -EBADF};
 	spawner.nursery.scratch.above_fd = spawner.nursery.scratch.fd = -EBADF;
 	if (read_arguments(argc, argv, &worker) < 0) {

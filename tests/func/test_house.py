@@ -222,6 +222,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert installed == {
         "opt/pearl/bin/nacre",
+        "opt/pearl/libexec/nacre/nacre-files",
         "opt/pearl/libexec/nacre/nacre-init",
         "opt/pearl/libexec/nacre/nacre-spawner",
         "opt/pearl/share/man/man1/nacre.1",

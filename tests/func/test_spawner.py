@@ -158,7 +158,7 @@ BREAKING = {
     # the new fields
     "tier_2": [GREETING, ("nnn", an_order(tier=2))],
     "tier_255": [GREETING, ("nnn", an_order(tier=255))],
-    "unknown_flag": [GREETING, ("nnn", an_order(flags=1 << 5))],
+    "unknown_flag": [GREETING, ("nnn", an_order(flags=1 << 7))],
     "unknown_high_flag": [GREETING, ("nnn", an_order(flags=1 << 31))],
     "rows_65536": [GREETING, ("", an_order(flags=TTY, rows=65536))],
     "columns_65536": [GREETING, ("", an_order(flags=TTY, columns=65536))],

@@ -6,11 +6,11 @@ import os
 import socket
 import struct
 
-VERSION = 2
-HELLO, RUN, KILL, READY, FORGET = range(1, 6)
+VERSION = 3
+HELLO, RUN, KILL, READY, FORGET, NEXT = range(1, 7)
 WELCOME, STARTED, ENDED, FAILED, ADOPT = range(101, 106)
 CONTAINER, PROCESS = 0, 1
-TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS = 1, 2, 4, 8, 16
+TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES = 1, 2, 4, 8, 16, 32, 64
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
 MB = 1 << 20
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
@@ -44,6 +44,11 @@ def order(*identity, **fields):
     return message(RUN, order_body(*identity, **fields))
 
 
+def pack_head(kind, path=b"", size=0, executable=0, error=0):
+    """Of the stream that nacre-files reads and writes (src/base/pack.h)."""
+    return struct.pack("<BBHIQ", kind, executable, len(path), error, size) + path
+
+
 def greeting(version=VERSION):
     return message(HELLO, struct.pack("<I", version))
 
@@ -62,11 +67,11 @@ def forget(identity):
 
 def read_end(body):
     """An ENDED as a dictionary."""
-    names = ("id", "cause", "code", "signal", "landlock", "reported", "tier", "pid_ns", "alone", "hit", "wall_ns",
+    names = ("id", "cause", "code", "signal", "landlock", "reported", "tier", "pid_ns", "alone", "hit", "stays", "wall_ns",
              "cpu_user_us", "cpu_system_us", "memory_peak", "pids_peak", "oom_kills", "pids_refused", "disk_bytes",
              "switches", "io_read", "io_written", "n_denied")
-    size = struct.calcsize("<QBIIIBBBBI11QI")
-    return dict(zip(names, struct.unpack("<QBIIIBBBBI11QI", body[:size])))
+    size = struct.calcsize("<QBIIIBBBBIB11QI")
+    return dict(zip(names, struct.unpack("<QBIIIBBBBIB11QI", body[:size])))
 
 
 class Worker:
@@ -98,18 +103,18 @@ class Worker:
         """The directory of process boxes, from a WELCOME."""
         return body[14:].decode()
 
-    def run(self, *identity, keep=False, **fields):
+    def run(self, *identity, keep=False, kind=RUN, stdin=None, **fields):
         """Orders a box whose output and error are one pipe, and gives its reading end."""
         output, theirs = os.pipe()
-        null = os.open("/dev/null", os.O_RDWR)
+        null = os.open("/dev/null", os.O_RDWR) if stdin is None else stdin
         fds = [null, theirs, theirs] + ([output, output] if keep else [])
-        self.send(order(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields), fds)
+        self.send(message(kind, order_body(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields)), fds)
         os.close(theirs)
         os.close(null)
         return output
 
     def finish(self, *identity, **fields):
-        """Runs a box to its end: the type of the last message, its body, and what was printed."""
+        """Runs a command to its end: the type of the last message, its body, and what was printed."""
         output = self.run(*identity, **fields)
         kind, body, _ = self.receive()
         if kind == STARTED:
