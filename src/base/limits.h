@@ -31,4 +31,35 @@
 /* A file below /proc or /sys that we read whole. */
 #define NC_PROC_FILE_MAX (256U * 1024)
 
+/* One execution request: the files of 64 MiB as base64, the rest, and room for the JSON of both. */
+#define NC_REQUEST_SIZE_MAX (96U * 1024 * 1024)
+/* Values in it: each costs jansson some 100 bytes, so that ",,,," must not become gigabytes. */
+#define NC_REQUEST_VALUES_MAX 32768U
+/* Faults that one answer lists. */
+#define NC_REQUEST_FAULTS_MAX 64U
+#define NC_REQUEST_CODE_MAX (1024U * 1024)
+#define NC_REQUEST_FILES_MAX 1000U
+#define NC_REQUEST_FILES_SIZE_MAX (64U * 1024 * 1024)
+/* Their paths: each directory above one is looked up among the others. */
+#define NC_REQUEST_PATH_MAX 1023U
+#define NC_REQUEST_PATH_DEPTH_MAX 32U
+/* Lines of standard input, and their bytes in all. */
+#define NC_REQUEST_INPUTS_MAX 4096U
+#define NC_REQUEST_INPUTS_SIZE_MAX (4U * 1024 * 1024)
+/* Arguments and variables with their NULs. A step has its own beside the request's variables: all
+ * three must fit into the order of one box (NC_BOX_ARG_SIZE_MAX), with what the runtime adds. */
+#define NC_REQUEST_ARGS_MAX 1024U
+#define NC_REQUEST_ARGS_SIZE_MAX (16U * 1024)
+#define NC_REQUEST_ENV_MAX 256U
+#define NC_REQUEST_ENV_SIZE_MAX (12U * 1024)
+#define NC_REQUEST_PACKAGES_MAX 64U
+#define NC_REQUEST_PACKAGE_MAX 214U /* bytes of one; npm's own maximum for a name */
+#define NC_REQUEST_CAPTURES_MAX 64U
+#define NC_REQUEST_CAPTURE_MAX 255U
+#define NC_REQUEST_STEPS_MAX 16U
+#define NC_REQUEST_LABELS_MAX 32U
+#define NC_REQUEST_LABEL_MAX 256U /* bytes of a value */
+/* Ids, tenants, names of steps and of labels. */
+#define NC_REQUEST_NAME_MAX 64U
+
 #endif

@@ -1,0 +1,641 @@
+/*
+ * Reading requests: the tables of their objects, readers of what is not just a number or a text,
+ * and what no single value tells.
+ */
+#include "engine/request.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "engine/package.h"
+#include "engine/reader.h"
+#include "runtime/runtime.h"
+
+#define MIB (1024ULL * 1024)
+/* Milliseconds of seven days. */
+#define TIME_MAX_MS (7 * 86400 * 1000ULL)
+
+/* A request at work. */
+struct draft {
+	struct nc_request request;
+	struct nc_request_step single;	 /* what stands beside `code` */
+	struct nc_request_limit timeout; /* `timeout`, beside limits.execution_time_seconds */
+};
+
+/* Into char[NC_REQUEST_NAME_MAX + 1]. */
+static void read_id(const struct nc_cursor *c)
+{
+	const char *name = nc_read_name(c);
+
+	if (name)
+		memcpy(c->target, name, strlen(name) + 1);
+}
+
+static void read_step_name(const struct nc_cursor *c)
+{
+	const char *name = nc_read_name(c);
+
+	if (name)
+		*(const char **)c->target = name;
+}
+
+static void read_tier(const struct nc_cursor *c)
+{
+	int chosen = nc_read_choice(c, nc_tier_names, NC_TIER_MAX);
+
+	if (chosen >= 0)
+		*(enum nc_tier *)c->target = (enum nc_tier)chosen;
+}
+
+static void read_policy(const struct nc_cursor *c)
+{
+	int chosen = nc_read_choice(c, nc_profile_names, NC_PROFILE_MAX);
+
+	if (chosen >= 0)
+		*(enum nc_profile *)c->target = (enum nc_profile)chosen;
+}
+
+enum nc_language nc_request_language(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum nc_language language;
+	} others[] = {
+		{"python3", NC_PYTHON},
+		{"py", NC_PYTHON},
+		{"js", NC_JAVASCRIPT},
+		{"node", NC_JAVASCRIPT},
+		{"nodejs", NC_JAVASCRIPT},
+		{"ts", NC_TYPESCRIPT},
+		{"bash", NC_SHELL},
+		{"sh", NC_SHELL},
+		{"golang", NC_GO},
+		{"rs", NC_RUST},
+	};
+
+	for (enum nc_language i = 0; i < NC_LANGUAGE_MAX; i++)
+		if (nc_streq(nc_runtimes[i].name, name))
+			return i;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (nc_streq(others[i].name, name))
+			return others[i].language;
+	return NC_LANGUAGE_INVALID;
+}
+
+static void read_language(const struct nc_cursor *c)
+{
+	const char *text = json_string_value(c->value);
+	enum nc_language language = text ? nc_request_language(text) : NC_LANGUAGE_INVALID;
+	const char *names[NC_LANGUAGE_MAX];
+
+	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
+		names[i] = nc_runtimes[i].name;
+	if (language < 0)
+		(void)nc_read_choice(c, names, NC_LANGUAGE_MAX);
+	else
+		*(enum nc_language *)c->target = language;
+}
+
+static void read_code(const struct nc_cursor *c)
+{
+	struct nc_request_step *step = c->target;
+	const char *text = nc_read_text(c);
+	size_t size = json_string_length(c->value);
+
+	if (!text)
+		return;
+	step->code = text;
+	step->code_size = size;
+	if (size == 0)
+		nc_fault(c, "found no code, expected at least one byte");
+	if (size > NC_REQUEST_CODE_MAX)
+		nc_fault(c, "found %zu bytes, expected at most %u", size, NC_REQUEST_CODE_MAX);
+}
+
+static bool is_workspace_path(const char *path)
+{
+	size_t depth = 1;
+
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/'))
+		depth++;
+	return nc_path_is_plain(path) && strlen(path) <= NC_REQUEST_PATH_MAX &&
+	       depth <= NC_REQUEST_PATH_DEPTH_MAX;
+}
+
+#define PATH_EXPECTED                                                                              \
+	"a path below the workspace: relative, without '.', '..' and empty parts, of at most "     \
+	"1023 bytes and 32 parts"
+_Static_assert(NC_REQUEST_PATH_MAX == 1023 && NC_REQUEST_PATH_DEPTH_MAX == 32, "as it says");
+
+static void read_file_name(const struct nc_cursor *c)
+{
+	const char *text = json_string_value(c->value);
+
+	if (text && is_workspace_path(text))
+		*(const char **)c->target = text;
+	else
+		nc_refuse(c, PATH_EXPECTED);
+}
+
+static bool is_pattern(const char *text)
+{
+	return nc_path_is_plain(text) && strlen(text) <= NC_REQUEST_CAPTURE_MAX;
+}
+
+static void read_inputs(const struct nc_cursor *c)
+{
+	static const struct nc_list inputs = {
+		"lines", NC_REQUEST_INPUTS_MAX, NC_REQUEST_INPUTS_SIZE_MAX, NULL, NULL};
+
+	nc_read_words(c, &inputs);
+}
+
+static void read_args(const struct nc_cursor *c)
+{
+	static const struct nc_list args = {
+		"arguments", NC_REQUEST_ARGS_MAX, NC_REQUEST_ARGS_SIZE_MAX, NULL, NULL};
+
+	nc_read_words(c, &args);
+}
+
+static void read_packages(const struct nc_cursor *c)
+{
+	static const struct nc_list packages = {"packages", NC_REQUEST_PACKAGES_MAX, 0,
+		nc_package_is_name,
+		"the name of a package, with a version if you like, such as requests==2.31.0, "
+		"lodash@4.17.21 or @types/node"};
+
+	nc_read_words(c, &packages);
+}
+
+static void read_capture(const struct nc_cursor *c)
+{
+	static const struct nc_list capture = {"patterns", NC_REQUEST_CAPTURES_MAX, 0, is_pattern,
+		"a pattern below the workspace: relative, without '.', '..' and empty parts, of "
+		"at most 255 bytes"};
+
+	_Static_assert(NC_REQUEST_CAPTURE_MAX == 255, "as it says");
+	nc_read_words(c, &capture);
+}
+
+static bool is_variable(const char *name)
+{
+	if (isdigit((unsigned char)name[0]))
+		return false;
+	for (size_t i = 0; name[i]; i++)
+		if (name[i] != '_' &&
+			!(isascii((unsigned char)name[i]) && isalnum((unsigned char)name[i])))
+			return false;
+	return name[0] != '\0';
+}
+
+static void read_env(const struct nc_cursor *c)
+{
+	const struct nc_request_pairs *env = c->target;
+	size_t total = 0;
+
+	if (!nc_read_pairs(c, "variables", NC_REQUEST_ENV_MAX))
+		return;
+	for (size_t i = 0; i < env->count; i++) {
+		if (!is_variable(env->pair[i].name))
+			nc_refuse_name(
+				c, env->pair[i].name, "letters, digits and '_', no digit first");
+		total += strlen(env->pair[i].name) + strlen(env->pair[i].value) + 2;
+	}
+	if (total > NC_REQUEST_ENV_SIZE_MAX)
+		nc_fault(c, "found %zu bytes of variables, expected at most %u", total,
+			NC_REQUEST_ENV_SIZE_MAX);
+}
+
+static void read_labels(const struct nc_cursor *c)
+{
+	const struct nc_request_pairs *labels = c->target;
+
+	if (!nc_read_pairs(c, "labels", NC_REQUEST_LABELS_MAX))
+		return;
+	for (size_t i = 0; i < labels->count; i++) {
+		const struct nc_request_pair *label = &labels->pair[i];
+		const struct nc_place at = {.parent = c->at, .key = label->name};
+
+		if (!nc_is_request_name(label->name, "._/-"))
+			nc_refuse_name(c, label->name,
+				"1 to 64 letters, digits, '.', '_', '/' and '-', a letter or "
+				"digit first");
+		if (strlen(label->value) > NC_REQUEST_LABEL_MAX)
+			nc_faults_add(c->reading->faults, &at,
+				"found %zu bytes, expected at most %u", strlen(label->value),
+				NC_REQUEST_LABEL_MAX);
+	}
+}
+
+static void read_text(const struct nc_cursor *c)
+{
+	struct nc_request_file *file = c->target;
+
+	file->data = nc_read_text(c);
+	file->size = json_string_length(c->value);
+}
+
+static void read_base64(const struct nc_cursor *c)
+{
+	struct nc_request_file *file = c->target;
+	const char *text = nc_read_text(c);
+	size_t at = 0;
+	int r = 0;
+
+	if (!text)
+		return;
+	/* what is too much is told by the total, and not decoded: base64 is the longer form */
+	r = nc_base64_decode(text, json_string_length(c->value), &file->decoded, &file->size, &at);
+	file->data = file->decoded;
+	if (r == -ENOMEM)
+		c->reading->error = r;
+	if (r == -EINVAL && json_string_length(c->value) % 4 != 0)
+		nc_fault(c, "found base64 of %zu characters, expected groups of four with padding",
+			json_string_length(c->value));
+	else if (r == -EINVAL)
+		nc_fault(c, "found base64 that is wrong at character %zu", at + 1);
+}
+
+static const struct nc_rule file_rules[] = {
+	{.name = "text", .read = read_text},
+	{.name = "base64", .read = read_base64},
+	{.name = "executable",
+		.read = nc_read_bool,
+		.offset = offsetof(struct nc_request_file, executable)},
+	{0},
+};
+
+static void read_file(const struct nc_cursor *c)
+{
+	struct nc_request_file *file = c->target;
+	bool text = json_object_get(c->value, "text"), base64 = json_object_get(c->value, "base64");
+
+	if (json_is_string(c->value)) {
+		read_text(c);
+		return;
+	}
+	if (!json_is_object(c->value)) {
+		nc_refuse(c, "text, or an object with 'text' or 'base64'");
+		return;
+	}
+	/* both would leave one of them without an owner */
+	if (text == base64)
+		nc_fault(c, "found %s, expected one of 'text' and 'base64'",
+			text ? "both" : "neither");
+	else
+		nc_read_members(c, file_rules, file);
+}
+
+/* Whether a directory above path is itself one of the files. */
+static bool is_below_a_file(json_t *files, const char *path)
+{
+	char above[NC_REQUEST_PATH_MAX + 1];
+
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		memcpy(above, path, (size_t)(slash - path));
+		above[slash - path] = '\0';
+		if (json_object_get(files, above))
+			return true;
+	}
+	return false;
+}
+
+static void read_one_file(
+	const struct nc_cursor *c, const char *path, json_t *value, uint64_t *total)
+{
+	struct nc_request_files *files = c->target;
+	struct nc_request_file *file = &files->file[files->count++];
+	const struct nc_place at = {.parent = c->at, .key = path};
+	const struct nc_cursor member = {
+		.reading = c->reading, .at = &at, .value = value, .target = file};
+
+	file->path = path;
+	if (!is_workspace_path(path))
+		nc_refuse_name(c, path, PATH_EXPECTED);
+	else if (is_below_a_file(c->value, path))
+		nc_fault(&member, "found a file below a path that is a file too");
+	read_file(&member);
+	*total += file->size;
+}
+
+static void read_files(const struct nc_cursor *c)
+{
+	struct nc_request_files *files = c->target;
+	uint64_t total = 0;
+	const char *path;
+	json_t *value;
+
+	if (!json_is_object(c->value)) {
+		nc_refuse(c, "an object of files by their paths");
+		return;
+	}
+	if (json_object_size(c->value) > NC_REQUEST_FILES_MAX) {
+		nc_fault(c, "found %zu files, expected at most %u", json_object_size(c->value),
+			NC_REQUEST_FILES_MAX);
+		return;
+	}
+	files->file = nc_read_allocate(c, json_object_size(c->value), sizeof(*files->file));
+	if (!files->file)
+		return;
+	json_object_foreach(c->value, path, value)
+	{
+		read_one_file(c, path, value, &total);
+	}
+	if (total > NC_REQUEST_FILES_SIZE_MAX)
+		nc_fault(c, "found %llu bytes of files, expected at most %u",
+			(unsigned long long)total, NC_REQUEST_FILES_SIZE_MAX);
+}
+
+#define LIMIT(key, reader, member, least, most, one)                                               \
+	{                                                                                          \
+		.name = (key), .read = (reader),                                                   \
+		.offset = offsetof(struct nc_request_limits, member), .min = (least),              \
+		.max = (most), .unit = (one)                                                       \
+	}
+
+/* The ranges of memory, cores, processes and disk are those of resource_limits.yaml. */
+static const struct nc_rule limit_rules[] = {
+	LIMIT("memory_mb", nc_read_whole, memory_bytes, 8, 1024 * 1024, MIB),
+	LIMIT("cpu_cores", nc_read_milli, cpu_milli, 10, 1024 * 1000, 0),
+	LIMIT("cpu_time_seconds", nc_read_milli, cpu_time_ms, 1, TIME_MAX_MS, 0),
+	LIMIT("execution_time_seconds", nc_read_milli, wall_ms, 1, TIME_MAX_MS, 0),
+	LIMIT("max_processes", nc_read_whole, processes, 1, 32768, 1),
+	LIMIT("disk_mb", nc_read_whole, disk_bytes, 1, 1024 * 1024, MIB),
+	LIMIT("inodes", nc_read_whole, inodes, 1, 100 * 1000 * 1000, 1),
+	LIMIT("open_files", nc_read_whole, open_files, 8, 1024 * 1024, 1),
+	LIMIT("output_bytes", nc_read_whole, output_bytes, 1, 1024 * MIB, 1),
+	{0},
+};
+
+static void read_limits(const struct nc_cursor *c)
+{
+	nc_read_members(c, limit_rules, c->target);
+}
+
+#define STEP(key, reader, member)                                                                  \
+	{                                                                                          \
+		.name = (key), .read = (reader),                                                   \
+		.offset = offsetof(struct nc_request_step, member)                                 \
+	}
+
+static const struct nc_rule step_rules[] = {
+	STEP("name", read_step_name, name),
+	STEP("language", read_language, language),
+	STEP("file", read_file_name, file),
+	{.name = "code", .read = read_code},
+	STEP("inputs", read_inputs, inputs),
+	STEP("args", read_args, args),
+	STEP("env", read_env, env),
+	{.name = "timeout",
+		.read = nc_read_milli,
+		.offset = offsetof(struct nc_request_step, wall_ms),
+		.min = 1,
+		.max = TIME_MAX_MS},
+	{0},
+};
+
+static void step_init(struct nc_request_step *step)
+{
+	*step = (struct nc_request_step){.name = "", .file = "", .language = NC_LANGUAGE_INVALID};
+}
+
+static void read_step(const struct nc_cursor *c)
+{
+	struct nc_request *request = c->target;
+	struct nc_request_step *step = &request->step[request->n_steps++];
+
+	step_init(step);
+	nc_read_members(c, step_rules, step);
+	if (json_is_object(c->value) && !json_object_get(c->value, "code"))
+		nc_fault(c, "found no 'code', expected some");
+	for (size_t i = 0; step->name[0] && i + 1 < request->n_steps; i++)
+		if (nc_streq(request->step[i].name, step->name))
+			nc_fault(c, "found the name '%s' of step %zu again, expected another",
+				step->name, i);
+}
+
+static void read_steps(const struct nc_cursor *c)
+{
+	struct nc_request *request = c->target;
+	size_t count = json_array_size(c->value), index;
+	json_t *value;
+
+	request->is_workflow = true;
+	if (!json_is_array(c->value)) {
+		nc_refuse(c, "a list of steps");
+		return;
+	}
+	if (count == 0 || count > NC_REQUEST_STEPS_MAX) {
+		nc_fault(c, "found %zu steps, expected 1 to %u", count, NC_REQUEST_STEPS_MAX);
+		return;
+	}
+	json_array_foreach(c->value, index, value)
+	{
+		const struct nc_place at = {.parent = c->at, .index = index};
+		const struct nc_cursor element = {
+			.reading = c->reading, .at = &at, .value = value, .target = request};
+
+		read_step(&element);
+	}
+}
+
+#define FIELD(key, reader, member)                                                                 \
+	{                                                                                          \
+		.name = (key), .read = (reader), .offset = offsetof(struct draft, request.member)  \
+	}
+#define SINGLE(key, reader, member)                                                                \
+	{                                                                                          \
+		.name = (key), .read = (reader), .offset = offsetof(struct draft, single.member),  \
+		.single = true                                                                     \
+	}
+
+static const struct nc_rule request_rules[] = {
+	{.name = "language",
+		.read = read_language,
+		.offset = offsetof(struct draft, single.language)},
+	{.name = "code", .read = read_code, .offset = offsetof(struct draft, single)},
+	SINGLE("file", read_file_name, file),
+	SINGLE("inputs", read_inputs, inputs),
+	SINGLE("args", read_args, args),
+	{.name = "timeout",
+		.read = nc_read_milli,
+		.offset = offsetof(struct draft, timeout),
+		.min = 1,
+		.max = TIME_MAX_MS},
+	FIELD("network_access", nc_read_bool, network_access),
+	FIELD("packages", read_packages, packages),
+	FIELD("files", read_files, files),
+	FIELD("env", read_env, env),
+	FIELD("tier", read_tier, tier),
+	FIELD("limits", read_limits, limits),
+	FIELD("capture", read_capture, capture),
+	FIELD("policy", read_policy, policy),
+	FIELD("cache", nc_read_bool, cache),
+	FIELD("stream", nc_read_bool, stream),
+	FIELD("id", read_id, id),
+	FIELD("labels", read_labels, labels),
+	FIELD("tenant", read_id, tenant),
+	{.name = "priority",
+		.read = nc_read_priority,
+		.offset = offsetof(struct draft, request.priority),
+		.max = 9},
+	{.name = "steps", .read = read_steps, .offset = offsetof(struct draft, request)},
+	{0},
+};
+
+/* What no single value tells: members that exclude or need each other. */
+static void check_together(const struct nc_cursor *c)
+{
+	struct draft *draft = c->target;
+	struct nc_request_limit *wall = &draft->request.limits.wall_ms;
+	const struct nc_place timeout = {.key = "timeout"};
+	bool code = json_object_get(c->value, "code"), steps = json_object_get(c->value, "steps");
+
+	if (code == steps)
+		nc_fault(c, "found %s, expected one of 'code' and 'steps'",
+			code ? "both 'code' and 'steps'" : "neither 'code' nor 'steps'");
+	for (const struct nc_rule *rule = request_rules; steps && !code && rule->name; rule++) {
+		const struct nc_place at = {.key = rule->name};
+
+		if (rule->single && json_object_get(c->value, rule->name))
+			nc_faults_add(c->reading->faults, &at,
+				"found beside 'steps', expected in each step");
+	}
+	if (draft->timeout.given && wall->given && draft->timeout.value != wall->value)
+		nc_faults_add(c->reading->faults, &timeout,
+			"found %g beside %g in limits.execution_time_seconds, expected one of "
+			"them",
+			(double)draft->timeout.value / 1000, (double)wall->value / 1000);
+	if (draft->timeout.given)
+		*wall = draft->timeout;
+}
+
+static void step_done(struct nc_request_step *step)
+{
+	nc_freep(&step->inputs.words);
+	nc_freep(&step->args.words);
+	nc_freep(&step->env.pair);
+}
+
+void nc_request_done(struct nc_request *request)
+{
+	for (size_t i = 0; i < NC_REQUEST_STEPS_MAX; i++)
+		step_done(&request->step[i]);
+	for (size_t i = 0; i < request->files.count; i++)
+		free(request->files.file[i].decoded);
+	nc_freep(&request->files.file);
+	nc_freep(&request->env.pair);
+	nc_freep(&request->labels.pair);
+	nc_freep(&request->packages.words);
+	nc_freep(&request->capture.words);
+	json_decref(request->source);
+	*request = (struct nc_request){0};
+}
+
+static void draft_done(struct draft *draft)
+{
+	step_done(&draft->single);
+	nc_request_done(&draft->request);
+}
+
+/* Lists that were not given are empty, not NULL: callers walk to the last NULL. */
+static void fill_words(const struct nc_cursor *c, struct nc_request_words *words)
+{
+	if (!words->words)
+		words->words = nc_read_allocate(c, 0, sizeof(*words->words));
+}
+
+static void complete(const struct nc_cursor *c)
+{
+	struct draft *draft = c->target;
+	struct nc_request *request = &draft->request;
+
+	if (!request->is_workflow) {
+		request->step[request->n_steps++] = draft->single;
+		draft->single = (struct nc_request_step){0};
+	}
+	for (size_t i = 0; i < request->n_steps; i++) {
+		struct nc_request_step *step = &request->step[i];
+
+		if (request->is_workflow && step->language < 0)
+			step->language = draft->single.language;
+		fill_words(c, &step->inputs);
+		fill_words(c, &step->args);
+	}
+	fill_words(c, &request->packages);
+	fill_words(c, &request->capture);
+}
+
+/* At most as many values as the text has commas and brackets outside of strings, and one. */
+static size_t count_values(const char *json, size_t size)
+{
+	size_t count = 1;
+	bool in_string = false;
+
+	for (size_t i = 0; i < size; i++) {
+		if (json[i] == '"')
+			in_string = !in_string;
+		else if (in_string)
+			i += json[i] == '\\';
+		else
+			count += json[i] == ',' || json[i] == '[' || json[i] == '{';
+	}
+	return count;
+}
+
+/* The whole as JSON, within the maxima that jansson does not have. */
+static int load(const char *json, size_t size, json_t **ret_value, struct nc_faults *faults)
+{
+	struct nacre_err err = {0};
+	size_t values;
+	int r;
+
+	if (size > NC_REQUEST_SIZE_MAX) {
+		nc_faults_add(faults, NULL, "found %zu bytes, expected at most %u", size,
+			NC_REQUEST_SIZE_MAX);
+		return -EINVAL;
+	}
+	values = count_values(json, size);
+	if (values > NC_REQUEST_VALUES_MAX) {
+		nc_faults_add(faults, NULL, "found about %zu values, expected at most %u", values,
+			NC_REQUEST_VALUES_MAX);
+		return -EINVAL;
+	}
+	r = nc_json_parse(json, size, ret_value, &err);
+	if (r < 0)
+		nc_faults_add(faults, NULL, "%s", err.message);
+	return r;
+}
+
+int nc_request_parse(
+	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
+{
+	nc_cleanup(draft_done) struct draft draft = {.request = {.tier = NC_TIER_MAX,
+							     .policy = NC_PROFILE_INVALID,
+							     .priority = NC_REQUEST_PRIORITY}};
+	struct nc_reading reading = {.faults = faults};
+	struct nc_cursor whole = {.reading = &reading, .target = &draft};
+	int r = load(json, size, &draft.request.source, faults);
+
+	if (r < 0)
+		return r;
+	step_init(&draft.single);
+	whole.value = draft.request.source;
+	nc_read_members(&whole, request_rules, &draft);
+	if (json_is_object(whole.value))
+		check_together(&whole);
+	if (reading.error == 0 && faults->count == 0)
+		complete(&whole);
+	if (reading.error < 0)
+		return reading.error;
+	if (faults->count > 0)
+		return -EINVAL;
+	*ret_request = draft.request;
+	draft.request = (struct nc_request){0};
+	return 0;
+}

@@ -1,0 +1,109 @@
+/*
+ * A request for an execution: the fields of seed 001 and those beside them, read strictly from
+ * JSON. docs/requests.md describes each field, docs/request.schema.json is its schema.
+ *
+ *	struct nc_faults faults = {0};
+ *	cleanup_request struct nc_request request = {0};
+ *	r = nc_request_parse(text, size, &request, &faults);
+ *	if (r == -EINVAL)
+ *		... nc_faults_json(&faults) ...
+ */
+#ifndef NC_REQUEST_H
+#define NC_REQUEST_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/language.h"
+#include "base/limits.h"
+#include "engine/faults.h"
+#include "engine/reader.h"
+#include "policy/policy.h"
+#include "tier/tier.h"
+
+/* A file that is put into the workspace before the code runs. */
+struct nc_request_file {
+	const char *path; /* plain and relative, see nc_path_is_plain */
+	const char *data;
+	size_t size;
+	bool executable;
+	char *decoded; /* owns data, if that came as base64 */
+};
+
+struct nc_request_files {
+	struct nc_request_file *file;
+	size_t count;
+};
+
+struct nc_request_limits {
+	struct nc_request_limit memory_bytes;
+	struct nc_request_limit cpu_milli; /* thousandths of a core */
+	struct nc_request_limit cpu_time_ms;
+	struct nc_request_limit wall_ms; /* of `timeout` or `execution_time_seconds` */
+	struct nc_request_limit processes;
+	struct nc_request_limit disk_bytes;
+	struct nc_request_limit inodes;
+	struct nc_request_limit open_files;
+	struct nc_request_limit output_bytes;
+};
+
+/* One program of a workflow; a request without `steps` is one of these too. */
+struct nc_request_step {
+	const char *name;	   /* "": it has none */
+	enum nc_language language; /* NC_LANGUAGE_INVALID: to be detected */
+	const char *file; /* "", or the name of the code's file, a hint for the detection */
+	const char *code;
+	size_t code_size;
+	struct nc_request_words inputs; /* lines of standard input, without their newlines */
+	struct nc_request_words args;
+	struct nc_request_pairs env;	 /* over those of the request */
+	struct nc_request_limit wall_ms; /* of this step alone */
+};
+
+/*
+ * All texts borrow from `source`; _done frees everything. Lists of words are never NULL after
+ * parsing and end in NULL.
+ */
+struct nc_request {
+	json_t *source;
+	char id[NC_REQUEST_NAME_MAX + 1];     /* "": the caller gave none */
+	char tenant[NC_REQUEST_NAME_MAX + 1]; /* "": none; who authenticates may know better */
+	/* The workflow, in order; at least one. They share one workspace. */
+	struct nc_request_step step[NC_REQUEST_STEPS_MAX];
+	size_t n_steps;
+	bool is_workflow;	     /* it came with `steps`, so the reply has `steps` too */
+	struct nc_request_pairs env; /* for all steps */
+	struct nc_request_words packages;
+	struct nc_request_words capture; /* patterns of files that the reply brings back */
+	struct nc_request_files files;
+	struct nc_request_pairs labels;
+	struct nc_request_limits limits;
+	enum nc_tier tier;	/* NC_TIER_MAX: the router chooses */
+	enum nc_profile policy; /* NC_PROFILE_INVALID: the configured one */
+	bool network_access;
+	bool cache;	       /* the reply to an equal request may be given again */
+	bool stream;	       /* events as they happen */
+	unsigned int priority; /* 0 to 9, more is sooner */
+};
+
+#define NC_REQUEST_PRIORITY 5U
+
+/*
+ * Reads a request. 0; -EINVAL with every fault in *faults (which begins zeroed), up to
+ * NC_REQUEST_FAULTS_MAX; -ENOMEM. Copies what it needs; *ret_request is untouched on failure.
+ */
+int nc_request_parse(
+	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults);
+
+/* Frees what it holds; accepts a zeroed one. */
+void nc_request_done(struct nc_request *request);
+
+#define cleanup_request nc_cleanup(nc_request_done)
+
+/* The language of a name such as "python" or "bash", or NC_LANGUAGE_INVALID. */
+enum nc_language nc_request_language(const char *name);
+
+#endif
