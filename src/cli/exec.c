@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/order.h"
-#include "cli/outcome.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 
@@ -103,10 +103,10 @@ static int answer(const struct nc_spawn *spawn, const struct nc_run *task, const
 	struct nacre_err *err)
 {
 	if (task->failure.code < 0)
-		return nc_outcome_failure(&task->failure, command);
-	if (arg_json && nc_outcome_print(&spawn->host, task) < 0)
+		return nc_answer_failure(&task->failure, command);
+	if (arg_json && nc_answer_print(&spawn->host, task) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
-	return nc_outcome_code(task, arg_json);
+	return nc_answer_code(task, arg_json);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

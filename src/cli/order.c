@@ -11,8 +11,6 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "box/image.h"
-#include "cli/outcome.h"
-#include "kernel/cgroup_box.h"
 
 #define MB (1024ULL * 1024)
 
@@ -195,19 +193,13 @@ static int read_floor(const char *text, struct nc_order *order, struct nacre_err
 			continue;
 		known = true;
 		/* it raises the floor and never lowers it */
-		if (order->floor[i] < grade)
-			order->floor[i] = grade;
+		if (order->wish.floor[i] < grade)
+			order->wish.floor[i] = grade;
 	}
 	if (known)
 		return 0;
 	return wrong_value("floor", text,
 		"full, reduced or none, or one of them for a property such as memory=full", err);
-}
-
-static void add_word(struct nc_buf *buf, struct nc_box_words *words, const char *word)
-{
-	nc_buf_add(buf, word, strlen(word) + 1);
-	words->count++;
 }
 
 static int check_env(const struct nc_order_args *args, struct nacre_err *err)
@@ -218,30 +210,6 @@ static int check_env(const struct nc_order_args *args, struct nacre_err *err)
 	return 0;
 }
 
-/* The environment is made from scratch; what the caller names comes last and wins. */
-static void add_env(const struct nc_order_args *args, const char *home, const char *temporary,
-	struct nc_order *order)
-{
-	char home_word[NC_BOX_DIR_MAX + 64], temporary_word[NC_BOX_DIR_MAX + 64];
-	const char *const defaults[] = {home_word, "LANG=C.UTF-8",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"SHELL=/bin/sh", temporary_word, "USER=sandbox"};
-
-	(void)snprintf(home_word, sizeof(home_word), "HOME=%s", home);
-	(void)snprintf(temporary_word, sizeof(temporary_word), "TMPDIR=%s", temporary);
-	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-		size_t name = strcspn(defaults[i], "=") + 1;
-		bool replaced = false;
-
-		for (size_t j = 0; j < args->env.count; j++)
-			replaced |= strncmp(args->env.words[j], defaults[i], name) == 0;
-		if (!replaced)
-			add_word(&order->env, &order->run.order.env, defaults[i]);
-	}
-	for (size_t i = 0; i < args->env.count; i++)
-		add_word(&order->env, &order->run.order.env, args->env.words[i]);
-}
-
 int nc_order_read(const struct nc_order_args *args, const struct nc_config *config, char **words,
 	int n_words, struct nc_order *order, struct nacre_err *err)
 {
@@ -250,9 +218,9 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 
 	*order = (struct nc_order){
 		.run = {.order = {.id = 1}, .image_fd = -EBADF, .cancel_fd = -EBADF},
-		.argv = NC_BUF(1U << 20),
-		.env = NC_BUF(1U << 20)};
-	memcpy(order->floor, nc_strength_floor, sizeof(order->floor));
+		.argv = NC_WORD_LIST,
+		.env = NC_WORD_LIST};
+	memcpy(order->wish.floor, nc_strength_floor, sizeof(order->wish.floor));
 	if (args->tty)
 		run->order.flags |= NC_ORDER_TTY;
 	r = read_limits(args, config, run, err);
@@ -267,7 +235,7 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 	if (r == 0)
 		r = read_image(args, run, err);
 	for (int i = 0; r == 0 && i < n_words; i++)
-		add_word(&order->argv, &run->order.argv, words[i]);
+		nc_word_add(&order->argv, words[i]);
 	return r;
 }
 
@@ -276,96 +244,36 @@ void nc_order_done(struct nc_order *order)
 	for (size_t i = 0; i < order->n_bind_fds; i++)
 		order->bind_fd[i] = nc_fd_close(order->bind_fd[i]);
 	order->run.image_fd = nc_fd_close(order->run.image_fd);
-	nc_buf_done(&order->argv);
-	nc_buf_done(&order->env);
-}
-
-/* A limit that the caller names is held or refused, never weakened. */
-static int check_named_limits(const struct nc_order_args *args, const struct nc_box_host *host,
-	enum nc_box_tier tier, struct nacre_err *err)
-{
-	const char *option = NULL;
-
-	if (args->memory && !(host->cgroups & NC_CGROUP_CAN_MEMORY))
-		option = "memory";
-	else if (args->cpus && !(host->cgroups & NC_CGROUP_CAN_CPU))
-		option = "cpus";
-	else if (args->cpu_time && !(host->cgroups & NC_CGROUP_CAN_CPU_TIME))
-		option = "cpu-time";
-	else if (args->pids && tier == NC_BOX_PROCESS && !(host->cgroups & NC_CGROUP_CAN_PIDS))
-		option = "pids";
-	if (option)
-		return nc_err_set(err, -EOPNOTSUPP,
-			"Option '--%s': no control group can hold this limit here: run as root, or "
-			"leave it out",
-			option);
-	if (tier == NC_BOX_PROCESS && (args->disk || args->inodes))
-		return nc_err_set(err, -EOPNOTSUPP,
-			"Option '--%s': a process box has no file system of its own to hold this "
-			"limit; use --tier container, or leave it out",
-			args->disk ? "disk" : "inodes");
-	return 0;
-}
-
-static int check_floor(const struct nc_box_host *host, const struct nc_box_end *expected,
-	const enum nc_grade *floor, struct nacre_err *err)
-{
-	enum nc_grade grades[NC_STRENGTH_MAX];
-
-	nc_strength_of_box(host, expected, grades);
-	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
-		if (grades[i] < floor[i])
-			return nc_err_set(err, -EOPNOTSUPP,
-				"The floor wants %s=%s, and a %s box here has it %s (see: nacre "
-				"doctor)",
-				nc_property_names[i], nc_grade_names[floor[i]],
-				nc_tier_word(expected->tier), nc_grade_names[grades[i]]);
-	return 0;
+	nc_buf_done(&order->argv.buf);
+	nc_buf_done(&order->env.buf);
 }
 
 int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
 	struct nc_order *order, struct nacre_err *err)
 {
+	static const char *const names[NC_NAMED_MAX] = {"Option '--memory'", "Option '--cpus'",
+		"Option '--cpu-time'", "Option '--pids'", "Option '--disk'", "Option '--inodes'"};
+	const char *given[NC_WORDS_MAX + 1] = {NULL};
+	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
 	struct nc_box_order *wire = &order->run.order;
-	struct nc_box_end expected = {.tier = wire->tier,
-		.landlock = (uint32_t)landlock,
-		.reported = true,
-		.pid_ns = host->user_ns,
-		.alone = !host->user_ns && host->cgroups == 0};
-	char home[NC_BOX_DIR_MAX + 32] = "/workspace", temporary[NC_BOX_DIR_MAX + 32] = "/tmp";
 	int r;
 
-	if (wire->tier == NC_BOX_CONTAINER && !host->user_ns)
-		return nc_err_set(err, -EOPNOTSUPP,
-			"No user namespace can be had here, which a container box needs: see nacre "
-			"doctor for the fix, or take a weaker box with --tier process");
-	r = check_named_limits(args, host, wire->tier, err);
-	if (r == 0)
-		r = check_floor(host, &expected, order->floor, err);
+	order->wish.names = names;
+	order->wish.named[NC_NAMED_MEMORY] = args->memory != NULL;
+	order->wish.named[NC_NAMED_CPUS] = args->cpus != NULL;
+	order->wish.named[NC_NAMED_CPU_TIME] = args->cpu_time != NULL;
+	order->wish.named[NC_NAMED_PIDS] = args->pids != NULL;
+	order->wish.named[NC_NAMED_DISK] = args->disk != NULL;
+	order->wish.named[NC_NAMED_INODES] = args->inodes != NULL;
+	r = nc_settle(wire, &order->wish, host, landlock, err);
 	if (r < 0)
 		return r;
-	/* what was expected must be so, or nothing runs */
-	wire->landlock_min =
-		order->floor[NC_STRENGTH_ACCESS] > NC_GRADE_NONE || wire->tier == NC_BOX_PROCESS
-			? (uint32_t)landlock
-			: 0;
-	if (order->floor[NC_STRENGTH_SYSCALLS] == NC_GRADE_FULL)
-		wire->flags |= NC_ORDER_MUST_REPORT;
-	if (host->user_ns)
-		wire->flags |= NC_ORDER_MUST_PID_NS;
-	if (wire->tier == NC_BOX_PROCESS) {
-		(void)snprintf(home, sizeof(home), "%s/%llu/workspace", host->scratch,
-			(unsigned long long)wire->id);
-		(void)snprintf(temporary, sizeof(temporary), "%s/%llu/tmp", host->scratch,
-			(unsigned long long)wire->id);
-	}
-	(void)snprintf(wire->dir, sizeof(wire->dir), "%s", home);
-	add_env(args, home, temporary, order);
-	if (order->argv.error < 0 || order->env.error < 0)
+	memcpy(given, args->env.words, args->env.count * sizeof(given[0]));
+	nc_box_places(wire, host, workspace, temporary);
+	nc_env_fill(&order->env, workspace, temporary, given);
+	if (order->argv.buf.error < 0 || order->env.buf.error < 0)
 		return nc_err_set(err, -E2BIG, "Arguments and environment are too long");
-	wire->argv.data = order->argv.data;
-	wire->argv.size = order->argv.size;
-	wire->env.data = order->env.data;
-	wire->env.size = order->env.size;
+	wire->argv = nc_word_view(&order->argv);
+	wire->env = nc_word_view(&order->env);
 	return 0;
 }

@@ -3,8 +3,8 @@
 #define NC_ORDER_H
 
 #include "box/run.h"
+#include "box/settle.h"
 #include "cli/cli.h"
-#include "kernel/strength.h"
 
 /* The options that describe a box, as they were given; NULL: not at all. */
 struct nc_order_args {
@@ -20,8 +20,8 @@ struct nc_order {
 	int bind_fd[NC_BOX_BINDS_MAX];
 	size_t n_bind_fds;
 	bool in_rw_bind; /* something that the disk limit does not cover */
-	enum nc_grade floor[NC_STRENGTH_MAX];
-	struct nc_buf argv, env;
+	struct nc_wish wish;
+	struct nc_word_list argv, env;
 };
 
 /*

@@ -1,16 +1,14 @@
-/* The outcome of a run, as an answer and as an exit code. */
-#include "cli/outcome.h"
+/* How a command ended, in the words of replies. */
+#include "box/outcome.h"
 
 #include <signal.h>
 
 #include "base/json.h"
-#include "base/text.h"
-#include "cli/cli.h"
 #include "kernel/filter.h"
 #include "kernel/strength.h"
 
 /* What a program is called that ended so. */
-static const char *status_of(const struct nc_box_end *end)
+const char *nc_outcome_status(const struct nc_box_end *end)
 {
 	switch (end->cause) {
 	case NC_CAUSE_WALL:
@@ -35,14 +33,9 @@ static const char *status_of(const struct nc_box_end *end)
 	return end->code == 0 ? "success" : "error";
 }
 
-const char *nc_tier_word(enum nc_box_tier tier)
+json_t *nc_outcome_usage(const struct nc_box_end *end, uint64_t output_bytes, uint64_t birth_ns)
 {
-	return tier == NC_BOX_PROCESS ? "process" : "container";
-}
-
-static json_t *usage_json(const struct nc_run *run)
-{
-	const struct nc_box_usage *usage = &run->end.usage;
+	const struct nc_box_usage *usage = &end->usage;
 
 	/* the kernel counts the most processes at once only since 6.11 */
 	json_t *pids = usage->pids_peak ? json_integer((json_int_t)usage->pids_peak) : json_null();
@@ -53,8 +46,8 @@ static json_t *usage_json(const struct nc_run *run)
 		(json_int_t)usage->memory_peak_bytes, "pids_peak", pids, "disk_bytes",
 		(json_int_t)usage->disk_bytes, "io_read_bytes", (json_int_t)usage->io_read_bytes,
 		"io_written_bytes", (json_int_t)usage->io_written_bytes, "context_switches",
-		(json_int_t)usage->context_switches, "output_bytes", (json_int_t)run->output_bytes,
-		"birth_seconds", (double)run->birth_ns / 1e9);
+		(json_int_t)usage->context_switches, "output_bytes", (json_int_t)output_bytes,
+		"birth_seconds", (double)birth_ns / 1e9);
 }
 
 /* A collection that memory was too short for must not pass for a whole one. */
@@ -67,7 +60,7 @@ static json_t *complete(json_t *collection, size_t size, size_t wanted)
 }
 
 /* Limits that the command ran into and survived. */
-static json_t *hit_json(const struct nc_box_end *end)
+json_t *nc_outcome_hit(const struct nc_box_end *end)
 {
 	static const struct {
 		uint32_t bit;
@@ -87,7 +80,7 @@ static json_t *hit_json(const struct nc_box_end *end)
 	return complete(hit, json_array_size(hit), wanted);
 }
 
-static json_t *strength_json(const struct nc_box_host *host, const struct nc_box_end *end)
+json_t *nc_outcome_strength(const struct nc_box_host *host, const struct nc_box_end *end)
 {
 	enum nc_grade grades[NC_STRENGTH_MAX];
 	json_t *object = json_object();
@@ -99,69 +92,32 @@ static json_t *strength_json(const struct nc_box_host *host, const struct nc_box
 	return complete(object, json_object_size(object), NC_STRENGTH_MAX);
 }
 
-static const char *call_name(const struct nc_box_denied *denied)
+const char *nc_outcome_call(const struct nc_box_denied *denied)
 {
 	const char *name = nc_filter_call_name((int)denied->call);
 
 	return name ? name : "unknown";
 }
 
-static json_t *denials_json(const struct nc_box_end *end)
+json_t *nc_outcome_denials(const struct nc_box_end *end)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < end->n_denied; i++)
 		(void)json_array_append_new(list,
 			json_pack("{s:s, s:s, s:I, s:s}", "layer", "seccomp", "object",
-				call_name(&end->denied[i]), "count",
+				nc_outcome_call(&end->denied[i]), "count",
 				(json_int_t)end->denied[i].count, "message",
 				"This system call, with these arguments, is not allowed in a box"));
 	return complete(list, json_array_size(list), end->n_denied);
 }
 
-int nc_outcome_print(const struct nc_box_host *host, const struct nc_run *run)
+json_t *nc_outcome_code(const struct nc_box_end *end)
 {
-	const struct nc_box_end *end = &run->end;
-	json_t *code =
-		end->signal || end->cause != NC_CAUSE_EXIT ? json_null() : json_integer(end->code);
-	json_t *signal = end->signal ? json_integer(end->signal) : json_null();
-
-	return nc_json_print(stdout,
-		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:{s:o}, s:o, s:o, s:o, s:s}", "status",
-			status_of(end), "exit_code", code, "signal", signal, "stdout",
-			nc_json_text(nc_buf_text(&run->output), run->output.size), "stderr",
-			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
-			run->output_bytes > run->output_max, "limits", "hit", hit_json(end),
-			"usage", usage_json(run), "denials", denials_json(end), "strength",
-			strength_json(host, end), "tier", nc_tier_word(end->tier)),
-		true);
+	return end->signal || end->cause != NC_CAUSE_EXIT ? json_null() : json_integer(end->code);
 }
 
-int nc_outcome_failure(const struct nacre_err *failure, const char *command)
+json_t *nc_outcome_signal(const struct nc_box_end *end)
 {
-	char quoted[NC_TEXT_QUOTED_MAX];
-	bool is_command = nc_text_after(failure->message, "start the program") != NULL;
-
-	if (is_command)
-		fprintf(stderr, "nacre exec: %s: %s\n", nc_text_quote(quoted, command),
-			nc_errno_text(failure->code));
-	else
-		fprintf(stderr, "nacre exec: The box could not be made: %s\n", failure->message);
-	if (!is_command)
-		return NC_EXIT_SELF;
-	return failure->code == -ENOENT ? 127 : 126;
-}
-
-int nc_outcome_code(const struct nc_run *run, bool quiet)
-{
-	const struct nc_box_end *end = &run->end;
-
-	for (size_t i = 0; !quiet && i < end->n_denied; i++)
-		fprintf(stderr, "nacre exec: Refused: system call %s (%u times)\n",
-			call_name(&end->denied[i]), end->denied[i].count);
-	if (end->cause == NC_CAUSE_WALL)
-		return 124;
-	if (end->cause != NC_CAUSE_EXIT && !quiet)
-		fprintf(stderr, "nacre exec: Ended: %s\n", status_of(end));
-	return end->signal ? 128 + (int)end->signal : (int)end->code;
+	return end->signal ? json_integer(end->signal) : json_null();
 }
