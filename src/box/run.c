@@ -210,7 +210,8 @@ int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err)
 	if (r < 0)
 		nc_err_errno(err, r, "Make pipes");
 	else
-		r = nc_spawn_run(spawn, &run->order, has_terminal ? theirs + 3 : theirs, err);
+		r = nc_spawn_order(
+			spawn, NC_BOX_RUN, &run->order, has_terminal ? theirs + 3 : theirs, err);
 	for (int i = 0; i < 3; i++)
 		(void)nc_fd_close(theirs[i]);
 	if (r == 0) {

@@ -105,8 +105,8 @@ int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
 		order->flags |= NC_ORDER_MUST_PID_NS;
 	nc_box_places(order, host, workspace, temporary);
 	if (snprintf(order->dir, sizeof(order->dir), "%s", workspace) >= (int)sizeof(order->dir))
-		return nc_err_set(err, -ENAMETOOLONG, "The directory of process boxes: %s",
-			host->scratch);
+		return nc_err_set(
+			err, -ENAMETOOLONG, "The directory of process boxes: %s", host->scratch);
 	return 0;
 }
 

@@ -539,6 +539,8 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5413)),     /* TIOCGWINSZ */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5414)),     /* TIOCSWINSZ */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x541b)),     /* FIONREAD */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5421)),     /* FIONBIO, as libuv wants it */
+	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5451)),     /* FIOCLEX */
 	NC_REFUSE(NC_IN_WORKER, "mmap", NC_SET(2, NC_PROT_EXEC)),
 	NC_REFUSE(NC_IN_WORKER, "mprotect", NC_SET(2, NC_PROT_EXEC)),
 	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */

@@ -126,15 +126,15 @@ void nc_spawn_done(struct nc_spawn *spawn)
 	spawn->fd = nc_fd_close(spawn->fd);
 }
 
-int nc_spawn_run(struct nc_spawn *spawn, const struct nc_box_order *order, const int *fds,
-	struct nacre_err *err)
+int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
+	const struct nc_box_order *order, const int *fds, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	int r = -E2BIG;
 
 	/* the spawner would take a longer order for a broken one, and end us */
 	if (order->argv.size <= NC_BOX_ARG_SIZE_MAX && order->env.size <= NC_BOX_ARG_SIZE_MAX) {
-		nc_wire_begin(&out, NC_BOX_RUN);
+		nc_wire_begin(&out, type);
 		nc_boxwire_put_order(&out, order);
 		r = nc_wire_send(spawn->fd, &out, fds, nc_box_order_fds(order));
 	}

@@ -34,11 +34,12 @@ void nc_spawn_done(struct nc_spawn *spawn);
 #define cleanup_spawn nc_cleanup(nc_spawn_done)
 
 /*
- * Orders a box with the descriptors that nc_box_order_fds describes, which stay the caller's.
- * -E2BIG: arguments and environment are too long.
+ * Orders a box (NC_BOX_RUN), or a command in one that stays (NC_BOX_NEXT), with the descriptors
+ * that nc_box_order_fds describes, which stay the caller's. -E2BIG: arguments and environment are
+ * too long.
  */
-int nc_spawn_run(struct nc_spawn *spawn, const struct nc_box_order *order, const int *fds,
-	struct nacre_err *err);
+int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
+	const struct nc_box_order *order, const int *fds, struct nacre_err *err);
 
 int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause);
 

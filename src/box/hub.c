@@ -1,0 +1,426 @@
+/*
+ * Commands in boxes on an event loop.
+ *
+ * Theory of operation: a command sees pipes. It has ended when the spawner says so and both pipes
+ * are empty; everything in the box that could hold them open is dead by then, so a pipe that stays
+ * open is somebody's outside, and is given up after a while. Whoever is called back may order the
+ * next command from within the call.
+ */
+#include "box/hub.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "box/poll.h"
+
+#define CHUNK 65536
+/* Everything in the box is dead: who else could still write? */
+#define DRAIN_MS 2000
+
+struct nc_command {
+	struct nc_hub *hub;
+	struct nc_command *next, **place; /* the list of those that run */
+	struct nc_command_spec spec;
+	uint64_t box_id;
+	/* our ends; -EBADF once closed */
+	int input_fd, from_fd[NC_STREAM_MAX];
+	struct nc_poll *input_poll, *source_poll, *poll[NC_STREAM_MAX];
+	struct side {
+		struct nc_command *command;
+		enum nc_stream stream;
+	} side[NC_STREAM_MAX];
+	char *pending; /* read from the source and not written yet */
+	size_t pending_at, pending_size;
+	uint64_t output_bytes;
+	bool killed; /* for its output */
+	bool ended;
+	struct nc_box_end end;
+	struct nacre_err failure;
+	uv_timer_t *drain;
+};
+
+struct nc_hub {
+	uv_loop_t *loop;
+	struct nc_spawn *spawn;
+	struct nc_poll *poll;
+	struct nc_command *commands;
+	uint64_t last_id;
+};
+
+static void close_timer(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void close_input(struct nc_command *command)
+{
+	command->input_poll = nc_poll_free(command->input_poll);
+	command->source_poll = nc_poll_free(command->source_poll);
+	command->input_fd = nc_fd_close(command->input_fd);
+}
+
+static void close_stream(struct nc_command *command, enum nc_stream stream)
+{
+	command->poll[stream] = nc_poll_free(command->poll[stream]);
+	command->from_fd[stream] = nc_fd_close(command->from_fd[stream]);
+}
+
+static void command_free(struct nc_command *command)
+{
+	close_input(command);
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		close_stream(command, i);
+	if (command->drain)
+		uv_close((uv_handle_t *)command->drain, close_timer);
+	if (command->place) {
+		*command->place = command->next;
+		if (command->next)
+			command->next->place = command->place;
+	}
+	free(command->pending);
+	free(command);
+}
+
+static void command_done(struct nc_command *command)
+{
+	struct nc_command_spec spec = command->spec;
+	struct nc_box_end end = command->end;
+	struct nacre_err failure = command->failure;
+	uint64_t output_bytes = command->output_bytes;
+
+	command_free(command); /* first: the next command of the box may be ordered from within */
+	spec.ended(spec.context, &end, output_bytes, failure.code < 0 ? &failure : NULL);
+}
+
+/* Whether it is over; then command is gone. */
+static bool check_done(struct nc_command *command)
+{
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		if (command->from_fd[i] >= 0)
+			return false;
+	if (!command->ended)
+		return false;
+	command_done(command);
+	return true;
+}
+
+static void on_drain_timeout(uv_timer_t *timer)
+{
+	struct nc_command *command = timer->data;
+
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		close_stream(command, i);
+	(void)check_done(command);
+}
+
+static void expect_no_more(struct nc_command *command)
+{
+	command->drain = calloc(1, sizeof(*command->drain));
+	if (!command->drain || uv_timer_init(command->hub->loop, command->drain) < 0 ||
+		(command->drain->data = command,
+			uv_timer_start(command->drain, on_drain_timeout, DRAIN_MS, 0) < 0)) {
+		/* without a clock what is in the pipes is not waited for */
+		for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+			close_stream(command, i);
+	}
+}
+
+/* Passes on what is within the limit; what is beyond is counted and dropped. */
+static void on_output(void *context, int events)
+{
+	struct side *side = context;
+	struct nc_command *command = side->command;
+	const struct nc_command_spec *spec = &command->spec;
+	char chunk[CHUNK];
+	ssize_t n = read(command->from_fd[side->stream], chunk, sizeof(chunk));
+	uint64_t room = spec->output_max > command->output_bytes
+				? spec->output_max - command->output_bytes
+				: 0;
+
+	(void)events;
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		close_stream(command, side->stream);
+		(void)check_done(command);
+		return;
+	}
+	command->output_bytes += (uint64_t)n;
+	if (command->output_bytes > spec->output_max && !command->killed) {
+		command->killed = true;
+		/* if it cannot be told, it is gone, and its end comes */
+		(void)nc_spawn_kill(command->hub->spawn, command->box_id, NC_CAUSE_OUTPUT);
+	}
+	if (room > 0)
+		spec->printed(spec->context, side->stream, chunk,
+			(uint64_t)n < room ? (size_t)n : (size_t)room);
+}
+
+static void feed(struct nc_command *command);
+
+static void on_writable(void *context, int events)
+{
+	(void)events;
+	feed(context);
+}
+
+/* Writes what there is: 1 when all of it is through, 0 when the pipe is full, or -errno. */
+static int write_some(int fd, const char *data, size_t size, size_t *at)
+{
+	while (*at < size) {
+		ssize_t n = write(fd, data + *at, size - *at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -errno;
+		*at += (size_t)n;
+	}
+	return 1;
+}
+
+/* The next piece of the source: 1, or 0 at its end or if it has nothing now. */
+static int read_source(struct nc_command *command)
+{
+	ssize_t n = read(command->spec.input_fd, command->pending, CHUNK);
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	if (n <= 0) {
+		close_input(command);
+		return 0;
+	}
+	command->pending_at = 0;
+	command->pending_size = (size_t)n;
+	return 1;
+}
+
+/* Moves input until the pipe is full or nothing more is there. */
+static void feed(struct nc_command *command)
+{
+	struct nc_command_spec *spec = &command->spec;
+	size_t at = 0;
+	int r;
+
+	r = spec->input ? write_some(command->input_fd, spec->input, spec->input_size, &at) : 1;
+	if (r == 0) {
+		spec->input += at;
+		spec->input_size -= at;
+	}
+	if (r > 0) {
+		spec->input = NULL;
+		if (spec->input_fd < 0) {
+			close_input(command);
+			return;
+		}
+		r = write_some(command->input_fd, command->pending, command->pending_size,
+			&command->pending_at);
+	}
+	if (r < 0) { /* it does not read any more */
+		close_input(command);
+		return;
+	}
+	if (r > 0 && !command->source_poll) { /* a file: always ready */
+		if (read_source(command) > 0)
+			nc_poll_set(command->input_poll, UV_WRITABLE);
+		return;
+	}
+	nc_poll_set(command->input_poll, r == 0 ? UV_WRITABLE : 0);
+	if (command->source_poll)
+		nc_poll_set(command->source_poll, r > 0 ? UV_READABLE : 0);
+}
+
+static void on_source(void *context, int events)
+{
+	(void)events;
+	if (read_source(context) > 0)
+		feed(context);
+}
+
+static int make_pipes(struct nc_command *command, int theirs[3])
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	theirs[0] = ends[0];
+	command->input_fd = ends[1];
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++) {
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return -errno;
+		command->from_fd[i] = ends[0];
+		theirs[1 + i] = ends[1];
+		if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+			return -errno;
+	}
+	return fcntl(command->input_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int watch(struct nc_command *command)
+{
+	uv_loop_t *loop = command->hub->loop;
+	int r = 0;
+
+	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++) {
+		command->side[i] = (struct side){command, i};
+		r = nc_poll_new(loop, command->from_fd[i], UV_READABLE, on_output,
+			&command->side[i], &command->poll[i]);
+	}
+	if (r == 0)
+		r = nc_poll_new(loop, command->input_fd, UV_WRITABLE, on_writable, command,
+			&command->input_poll);
+	if (r < 0 || command->spec.input_fd < 0)
+		return r;
+	command->pending = malloc(CHUNK);
+	if (!command->pending)
+		return -ENOMEM;
+	r = nc_poll_new(loop, command->spec.input_fd, 0, on_source, command,
+		&command->source_poll);
+	return r == -EPERM ? 0 : r;
+}
+
+static void enlist(struct nc_hub *hub, struct nc_command *command)
+{
+	command->next = hub->commands;
+	command->place = &hub->commands;
+	if (command->next)
+		command->next->place = &command->next;
+	hub->commands = command;
+}
+
+static int send_order(struct nc_command *command, int theirs[3], struct nacre_err *err)
+{
+	const struct nc_command_spec *spec = &command->spec;
+	const int fds[4] = {theirs[0], theirs[1], theirs[2], spec->image_fd};
+
+	return nc_spawn_order(
+		command->hub->spawn, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);
+}
+
+int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
+	struct nc_command **ret_command, struct nacre_err *err)
+{
+	struct nc_command *command = calloc(1, sizeof(*command));
+	int theirs[3] = {-EBADF, -EBADF, -EBADF};
+	int r;
+
+	if (!command)
+		return nc_err_errno(err, -ENOMEM, "Begin a command");
+	*command = (struct nc_command){.hub = hub,
+		.spec = *spec,
+		.box_id = spec->order->id,
+		.input_fd = -EBADF,
+		.from_fd = {-EBADF, -EBADF}};
+	r = make_pipes(command, theirs);
+	if (r == 0)
+		r = watch(command);
+	r = r < 0 ? nc_err_errno(err, r, "Make pipes") : send_order(command, theirs, err);
+	for (int i = 0; i < 3; i++)
+		(void)nc_fd_close(theirs[i]);
+	if (r < 0) {
+		command_free(command);
+		return r;
+	}
+	command->spec.order = NULL;
+	enlist(hub, command);
+	*ret_command = command;
+	return 0;
+}
+
+void nc_command_cancel(struct nc_command *command)
+{
+	(void)nc_spawn_kill(command->hub->spawn, command->box_id, NC_CAUSE_CANCEL);
+}
+
+void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
+{
+	(void)nc_spawn_kill(hub->spawn, box_id, NC_CAUSE_CANCEL);
+}
+
+uint64_t nc_hub_box_id(struct nc_hub *hub)
+{
+	return ++hub->last_id;
+}
+
+static struct nc_command *find(struct nc_hub *hub, uint64_t box_id)
+{
+	struct nc_command *command = hub->commands;
+
+	while (command && (command->box_id != box_id || command->ended))
+		command = command->next;
+	return command;
+}
+
+static void lose_all(struct nc_hub *hub)
+{
+	hub->poll = nc_poll_free(hub->poll);
+	while (hub->commands) {
+		struct nc_command *command = hub->commands;
+
+		nc_err_set(&command->failure, -ECONNRESET, "The spawner is gone");
+		command_done(command);
+	}
+}
+
+/* Events of a box without a command are of one that was dropped. */
+static void on_spawner(void *context, int events)
+{
+	struct nc_hub *hub = context;
+	struct nc_spawn_event event;
+	struct nc_command *command;
+	int r;
+
+	(void)events;
+	r = nc_spawn_receive(hub->spawn, &event);
+	if (r == -EAGAIN)
+		return;
+	if (r < 0) {
+		lose_all(hub);
+		return;
+	}
+	(void)nc_fd_close(event.terminal_fd); /* nobody here asks for one */
+	command = find(hub, event.id);
+	if (!command)
+		return;
+	if (event.type == NC_BOX_STARTED) {
+		if (command->spec.started)
+			command->spec.started(command->spec.context, event.birth_ns);
+		return;
+	}
+	command->ended = true;
+	command->end = event.end;
+	if (event.type == NC_BOX_FAILED)
+		command->failure = event.failure;
+	close_input(command);
+	if (!check_done(command))
+		expect_no_more(command);
+}
+
+int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
+{
+	struct nc_hub *hub = calloc(1, sizeof(*hub));
+	int r;
+
+	if (!hub)
+		return -ENOMEM;
+	*hub = (struct nc_hub){.loop = loop, .spawn = spawn};
+	r = nc_poll_new(loop, spawn->fd, UV_READABLE, on_spawner, hub, &hub->poll);
+	if (r < 0) {
+		free(hub);
+		return r;
+	}
+	*ret_hub = hub;
+	return 0;
+}
+
+void nc_hub_free(struct nc_hub *hub)
+{
+	if (!hub)
+		return;
+	lose_all(hub);
+	free(hub);
+}

@@ -1,0 +1,57 @@
+/*
+ * Commands in boxes on an event loop, many at once: orders go to the spawner, its events come back
+ * to the command that they are about, input and output are moved meanwhile.
+ */
+#ifndef NC_HUB_H
+#define NC_HUB_H
+
+#include <uv.h>
+
+#include "tier/spawn.h"
+
+struct nc_hub;
+struct nc_command;
+
+enum nc_stream { NC_STREAM_OUTPUT, NC_STREAM_ERROR, NC_STREAM_MAX };
+
+/* One command: what is ordered, and whom to tell. */
+struct nc_command_spec {
+	const struct nc_box_order *order; /* copied but for its words, which go out at once */
+	bool next;			  /* for a box that stays: NC_BOX_NEXT */
+	int image_fd;			  /* with NC_ORDER_IMAGE; or -EBADF */
+	const char *input;		  /* borrowed until it has ended; or NULL */
+	size_t input_size;
+	int input_fd;	     /* read from after that, and stays the caller's; or -EBADF */
+	uint64_t output_max; /* of both streams together; more ends the command */
+	void *context;
+	void (*started)(void *context, uint64_t birth_ns); /* may be NULL */
+	/* what it printed within output_max, as it comes; data is good only during the call */
+	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	/*
+	 * Once, as the last call, when all output is through. failure: the box could not be made,
+	 * or the program not started; NULL: see end.
+	 */
+	void (*ended)(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+		const struct nacre_err *failure);
+};
+
+/* Takes over the greeted spawner, which must outlive it. */
+int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub);
+
+/* Everything that still runs is told that the spawner is gone. Accepts NULL. */
+void nc_hub_free(struct nc_hub *hub);
+
+/* A number for a new box. */
+uint64_t nc_hub_box_id(struct nc_hub *hub);
+
+/* Orders it. -errno with err, and nothing is called, if that was not possible. */
+int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
+	struct nc_command **ret_command, struct nacre_err *err);
+
+/* Ends its box, with everything; ended() follows. */
+void nc_command_cancel(struct nc_command *command);
+
+/* Ends a box that stays and runs nothing. */
+void nc_hub_drop(struct nc_hub *hub, uint64_t box_id);
+
+#endif
