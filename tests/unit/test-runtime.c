@@ -8,13 +8,13 @@
 static void judge(enum nc_language language, int status, const char *answer,
 	struct nc_runtime_report *ret_report)
 {
-	struct nc_ask ask = {.argv = nc_runtimes[language].version_argv,
+	struct nc_ask ask = {.argv = nc_runtimes[language]->version_argv,
 		.program = "/usr/bin/x",
 		.output = NC_BUF(1024),
 		.status = status};
 
 	nc_buf_adds(&ask.output, answer);
-	nc_runtime_judge(&nc_runtimes[language], &ask, ret_report);
+	nc_runtime_judge(nc_runtimes[language], &ask, ret_report);
 	nc_buf_done(&ask.output);
 }
 

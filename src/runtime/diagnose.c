@@ -1,0 +1,243 @@
+/* Where and why a program failed: what the languages' readers have in common. */
+#include "runtime/diagnose.h"
+
+#include <string.h>
+
+#include "base/text.h"
+
+bool nc_span_line(struct nc_span *rest, struct nc_span *ret_line)
+{
+	const char *end;
+
+	if (rest->size == 0)
+		return false;
+	end = memchr(rest->text, '\n', rest->size);
+	*ret_line = end ? nc_span_before(*rest, end) : *rest;
+	*rest = nc_span_behind(*rest, end ? end + 1 : rest->text + rest->size);
+	if (ret_line->size > 0 && ret_line->text[ret_line->size - 1] == '\r')
+		ret_line->size--;
+	return true;
+}
+
+bool nc_span_begins(struct nc_span span, const char *word)
+{
+	size_t length = strlen(word);
+
+	return span.size >= length && memcmp(span.text, word, length) == 0;
+}
+
+bool nc_span_skip(struct nc_span *span, const char *word)
+{
+	if (!nc_span_begins(*span, word))
+		return false;
+	*span = nc_span_behind(*span, span->text + strlen(word));
+	return true;
+}
+
+size_t nc_span_skip_blanks(struct nc_span *span)
+{
+	size_t count = 0;
+
+	while (count < span->size && (span->text[count] == ' ' || span->text[count] == '\t'))
+		count++;
+	*span = nc_span_behind(*span, span->text + count);
+	return count;
+}
+
+bool nc_span_number(struct nc_span *span, uint32_t *ret_number)
+{
+	uint32_t number = 0;
+	size_t i = 0;
+
+	for (; i < span->size && span->text[i] >= '0' && span->text[i] <= '9'; i++) {
+		if (number > (UINT32_MAX - 9) / 10)
+			return false;
+		number = number * 10 + (uint32_t)(span->text[i] - '0');
+	}
+	if (i == 0)
+		return false;
+	*span = nc_span_behind(*span, span->text + i);
+	*ret_number = number;
+	return true;
+}
+
+const char *nc_span_find(struct nc_span span, const char *word)
+{
+	return span.size > 0 ? memmem(span.text, span.size, word, strlen(word)) : NULL;
+}
+
+const char *nc_span_find_last(struct nc_span span, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (size_t i = span.size; i >= length; i--)
+		if (memcmp(span.text + i - length, word, length) == 0)
+			return span.text + i - length;
+	return NULL;
+}
+
+struct nc_span nc_span_before(struct nc_span span, const char *at)
+{
+	return (struct nc_span){span.text, (size_t)(at - span.text)};
+}
+
+struct nc_span nc_span_behind(struct nc_span span, const char *at)
+{
+	return (struct nc_span){at, span.size - (size_t)(at - span.text)};
+}
+
+/* C1 controls and what turns the direction of writing could fool a terminal and its reader. */
+static bool is_invisible(const char *text, size_t length)
+{
+	static const char *const invisible[] = {"\u200e", "\u200f", "\u202a", "\u202b", "\u202c",
+		"\u202d", "\u202e", "\u2066", "\u2067", "\u2068", "\u2069"};
+
+	if (length == 1)
+		return (unsigned char)text[0] < ' ' || text[0] == '\x7f';
+	if (length == 2)
+		return text[0] == '\xc2' && (unsigned char)text[1] < 0xa0;
+	for (size_t i = 0; length == 3 && i < sizeof(invisible) / sizeof(invisible[0]); i++)
+		if (memcmp(text, invisible[i], length) == 0)
+			return true;
+	return false;
+}
+
+void nc_span_copy(struct nc_span span, char *out, size_t size)
+{
+	size_t used = 0;
+
+	while (span.size > 0) {
+		size_t length = nc_text_utf8(span.text, span.size);
+		bool shown = length > 0 && !is_invisible(span.text, length);
+		size_t room = shown ? length : 1;
+
+		if (used + room >= size)
+			break;
+		if (shown)
+			memcpy(out + used, span.text, length);
+		else
+			out[used] = length > 0 && span.text[0] == '\t' ? ' ' : '?';
+		used += room;
+		span = nc_span_behind(span, span.text + (length > 0 ? length : 1));
+	}
+	out[used] = '\0';
+}
+
+/* "line:column" or "line" behind a file's name and its colon. */
+static bool read_position(struct nc_span *span, struct nc_place_read *place)
+{
+	struct nc_span rest = *span;
+
+	if (!nc_span_number(&rest, &place->line) || place->line == 0)
+		return false;
+	*span = rest;
+	place->column = 0;
+	if (nc_span_skip(&rest, ":") && nc_span_number(&rest, &place->column))
+		*span = rest;
+	return true;
+}
+
+bool nc_span_place(struct nc_span *span, struct nc_place_read *ret_place)
+{
+	for (size_t i = 0; i < span->size; i++) {
+		struct nc_place_read place = {.file = {span->text, i}};
+		struct nc_span rest;
+
+		if (span->text[i] == ' ' || span->text[i] == '\t')
+			return false;
+		if (span->text[i] != ':' || i == 0)
+			continue;
+		rest = nc_span_behind(*span, span->text + i + 1);
+		if (read_position(&rest, &place)) {
+			*span = rest;
+			*ret_place = place;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool is_installed(struct nc_span file)
+{
+	return nc_span_find(file, "/node_modules/") || nc_span_find(file, "/site-packages/") ||
+	       nc_span_find(file, "/dist-packages/");
+}
+
+/* Takes the source's directory off a file's name; false if it is somewhere else. */
+static bool make_relative(struct nc_span *file, const char *source)
+{
+	const char *slash = strrchr(source, '/');
+	size_t directory = slash ? (size_t)(slash - source) + 1 : 0;
+
+	(void)nc_span_skip(file, "file://");
+	if (directory > 0 && file->size > directory && memcmp(file->text, source, directory) == 0)
+		*file = nc_span_behind(*file, file->text + directory);
+	(void)nc_span_skip(file, "./");
+	/* <string>, node:internal and [eval] are no files */
+	return file->size > 0 && !strchr("/<[", file->text[0]) && !nc_span_begins(*file, "node:") &&
+	       !nc_span_begins(*file, "../");
+}
+
+bool nc_diagnostic_place(struct nc_diagnostic *diagnostic, const struct nc_failure *failure,
+	const struct nc_place_read *place)
+{
+	struct nc_span file = place->file;
+
+	if (is_installed(file) || !make_relative(&file, failure->source))
+		return false;
+	nc_span_copy(file, diagnostic->file, sizeof(diagnostic->file));
+	diagnostic->line = place->line;
+	diagnostic->column = place->column;
+	return true;
+}
+
+bool nc_diagnose_first(const struct nc_failure *failure,
+	bool (*read_message)(struct nc_span message, struct nc_diagnostic *diagnostic),
+	struct nc_diagnostic *diagnostic)
+{
+	struct nc_span rest = {failure->text, failure->size}, line;
+
+	while (nc_span_line(&rest, &line)) {
+		struct nc_place_read place;
+
+		if (nc_span_place(&line, &place) && nc_span_skip(&line, ": ") &&
+			read_message(line, diagnostic) &&
+			nc_diagnostic_place(diagnostic, failure, &place))
+			return true;
+	}
+	*diagnostic = (struct nc_diagnostic){0};
+	return false;
+}
+
+void nc_diagnostic_say(struct nc_diagnostic *diagnostic, const char *kind, struct nc_span message)
+{
+	nc_span_copy(
+		(struct nc_span){kind, strlen(kind)}, diagnostic->kind, sizeof(diagnostic->kind));
+	nc_span_copy(message, diagnostic->message, sizeof(diagnostic->message));
+}
+
+static bool is_kind_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '$' || c == '.' || (unsigned char)c >= 0x80;
+}
+
+void nc_diagnostic_title(struct nc_diagnostic *diagnostic, struct nc_span title)
+{
+	struct nc_span kind = title, rest;
+
+	kind.size = 0;
+	while (kind.size < title.size && is_kind_char(title.text[kind.size]))
+		kind.size++;
+	rest = nc_span_behind(title, title.text + kind.size);
+	/* Node's "TypeError [ERR_INVALID_ARG_TYPE]: ..." */
+	if (nc_span_begins(rest, " [") && nc_span_find(rest, "]: "))
+		rest = nc_span_behind(rest, nc_span_find(rest, "]: ") + 1);
+	if (kind.size == 0 || (rest.size > 0 && !nc_span_skip(&rest, ":")))
+		kind.size = 0;
+	else
+		title = rest;
+	(void)nc_span_skip_blanks(&title);
+	nc_span_copy(kind, diagnostic->kind, sizeof(diagnostic->kind));
+	nc_span_copy(title, diagnostic->message, sizeof(diagnostic->message));
+}
