@@ -52,8 +52,7 @@ static struct nc_unpacked *new_file(struct nc_unpack *unpack)
 {
 	if (unpack->n_files == unpack->capacity) {
 		size_t capacity = unpack->capacity * 2 + 8;
-		struct nc_unpacked *files =
-			reallocarray(unpack->files, capacity, sizeof(*files));
+		struct nc_unpacked *files = reallocarray(unpack->files, capacity, sizeof(*files));
 
 		if (!files)
 			return NULL;
@@ -69,8 +68,8 @@ static int take_path(struct nc_unpack *unpack)
 	const struct nc_pack_head *head = &unpack->head;
 	struct nc_unpacked *file;
 
-	if (strlen(unpack->part.data) != head->path_size ||
-		!nc_path_is_plain(unpack->part.data) || unpack->n_files == NC_CAPTURE_FILES_MAX)
+	if (strlen(unpack->part.data) != head->path_size || !nc_path_is_plain(unpack->part.data) ||
+		unpack->n_files == NC_CAPTURE_FILES_MAX)
 		return -EBADMSG;
 	if (head->kind == NC_PACK_FILE && head->size > unpack->max_bytes - unpack->bytes)
 		return -EFBIG;
@@ -83,10 +82,9 @@ static int take_path(struct nc_unpack *unpack)
 		.error = (int)head->error};
 	if (!file->path)
 		return -ENOMEM;
-	unpack->state = head->kind == NC_PACK_FILE && head->size > 0 ? NC_UNPACK_DATA
-								     : NC_UNPACK_HEAD;
-	expect(unpack,
-		unpack->state == NC_UNPACK_DATA ? (size_t)head->size : NC_PACK_HEAD_SIZE);
+	unpack->state =
+		head->kind == NC_PACK_FILE && head->size > 0 ? NC_UNPACK_DATA : NC_UNPACK_HEAD;
+	expect(unpack, unpack->state == NC_UNPACK_DATA ? (size_t)head->size : NC_PACK_HEAD_SIZE);
 	return 0;
 }
 

@@ -37,8 +37,8 @@ void nc_unpack_done(struct nc_unpack *unpack);
 int nc_unpack_add(struct nc_unpack *unpack, const char *data, size_t size);
 
 /* Adds a file to a stream for nacre-files, or its end. */
-void nc_pack_add(struct nc_buf *stream, const char *path, const char *data, size_t size,
-	bool executable);
+void nc_pack_add(
+	struct nc_buf *stream, const char *path, const char *data, size_t size, bool executable);
 void nc_pack_end(struct nc_buf *stream);
 
 #endif

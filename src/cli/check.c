@@ -144,20 +144,6 @@ static int give_up_rights(struct nacre_err *err)
 	return r < 0 ? nc_err_errno(err, r, "Give up rights") : 0;
 }
 
-static void fill_lists(const struct nc_config *config, struct nc_policy_options *policy)
-{
-	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
-		const struct nc_language_policy *from = &config->policies.language[i];
-
-		policy->lists[i] = (struct nc_policy_lists){
-			.forbidden_imports = (const char *const *)from->forbidden_imports.list,
-			.forbidden_functions = (const char *const *)from->forbidden_functions.list,
-			.forbidden_commands = (const char *const *)from->forbidden_commands.list,
-			.forbidden_patterns = (const char *const *)from->forbidden_patterns.list,
-		};
-	}
-}
-
 /* What a terminal must not get from a program's text: control characters become '?'. */
 static void print_plain(const char *text, size_t size)
 {
@@ -292,7 +278,7 @@ static int check(const struct nc_cli *cli, enum nc_profile profile, const struct
 	struct output output = {.color = cli->color};
 	int r;
 
-	fill_lists(cli->config, &policy_options);
+	nc_policy_lists(&policy_options, cli->config);
 	r = nc_policy_new(&policy_options, &policy);
 	if (r < 0)
 		return r;

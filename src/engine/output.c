@@ -119,7 +119,8 @@ int nc_output_text(const struct nc_output *output, struct nc_buf *ret_text)
 {
 	uint64_t behind = output->tail ? behind_head(output) : 0;
 	size_t max = tail_max(output), size = behind < max ? (size_t)behind : max;
-	size_t head = output->head.size, begin = 0, from = (size_t)((behind - size) % (max ? max : 1));
+	size_t head = output->head.size, begin = 0,
+	       from = (size_t)((behind - size) % (max ? max : 1));
 	char *tail = size > 0 ? malloc(size) : NULL;
 
 	if (size > 0 && !tail)

@@ -17,7 +17,7 @@ static bool append(json_t *list, json_t *value)
 	return json_array_append_new(list, value) == 0;
 }
 
-static json_t *findings_json(const struct nc_report *report)
+json_t *nc_report_findings_json(const struct nc_report *report)
 {
 	cleanup_json json_t *list = json_array();
 	size_t count;
@@ -91,8 +91,9 @@ json_t *nc_report_json(const struct nc_report *report, const char *file, enum nc
 		"language", nc_policy_language_names[language], "risk",
 		nc_severity_names[nc_report_risk(report)], "sum", (int)nc_report_sum(report),
 		"points", points_json(report), "recommendation",
-		nc_verdict_names[nc_report_verdict(report)], "findings", findings_json(report),
-		"imports", imports_json(report), "needs", needs_json(nc_report_needs(report)));
+		nc_verdict_names[nc_report_verdict(report)], "findings",
+		nc_report_findings_json(report), "imports", imports_json(report), "needs",
+		needs_json(nc_report_needs(report)));
 }
 
 /* SARIF knows three levels; the number is GitHub's scale from 0 to 10. */

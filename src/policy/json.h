@@ -6,6 +6,9 @@
 
 #include "policy/policy.h"
 
+/* The findings alone. The caller owns it; NULL: out of memory. */
+json_t *nc_report_findings_json(const struct nc_report *report);
+
 /* One report, with the file's name in it. The caller owns it; NULL: out of memory. */
 json_t *nc_report_json(const struct nc_report *report, const char *file, enum nc_language language);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "config/config.h"
 #include "policy/bounds.h"
 #include "policy/lists.h"
 #include "policy/report.h"
@@ -106,6 +107,20 @@ static bool has_lists(const struct nc_policy_lists *lists)
 {
 	return lists->forbidden_imports || lists->forbidden_functions ||
 	       lists->forbidden_commands || lists->forbidden_patterns;
+}
+
+void nc_policy_lists(struct nc_policy_options *options, const struct nc_config *config)
+{
+	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
+		const struct nc_language_policy *from = &config->policies.language[i];
+
+		options->lists[i] = (struct nc_policy_lists){
+			.forbidden_imports = (const char *const *)from->forbidden_imports.list,
+			.forbidden_functions = (const char *const *)from->forbidden_functions.list,
+			.forbidden_commands = (const char *const *)from->forbidden_commands.list,
+			.forbidden_patterns = (const char *const *)from->forbidden_patterns.list,
+		};
+	}
 }
 
 int nc_policy_new(const struct nc_policy_options *options, struct nc_policy **ret_policy)

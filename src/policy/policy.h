@@ -115,6 +115,10 @@ struct nc_points {
 	uint32_t points;
 };
 
+/* Fills in the lists of the configuration, which the options then borrow. */
+struct nc_config;
+void nc_policy_lists(struct nc_policy_options *options, const struct nc_config *config);
+
 /*
  * Makes an analyser. Borrows the lists until it is freed. One analysis at a time: it keeps tables
  * that the first analysis of a language fills. 0, -EINVAL for an unknown profile, -ENOMEM.

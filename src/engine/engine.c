@@ -1,0 +1,255 @@
+/*
+ * The engine: who may run, and when.
+ *
+ * Waiting executions stand in one list in the order of their arrival. The next one is the one of
+ * highest priority; among equals it is one of the tenant that has the least running, so that a
+ * tenant with a thousand requests holds up no other; among those the oldest. It runs when there is
+ * room for its memory and one more box; nobody overtakes it then, or large ones would never run.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "engine/work.h"
+
+struct nc_engine {
+	struct nc_engine_setup setup;
+	struct nc_hub *hub;
+	struct nc_policy *policies[NC_PROFILE_MAX];
+	uv_idle_t *turn; /* begins what is waiting, from the loop */
+	struct nc_execution *queue, **queue_end;
+	struct nc_execution *running;
+	struct nc_engine_load load;
+	bool ends;
+};
+
+const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine)
+{
+	return &engine->setup;
+}
+
+struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
+{
+	return engine->hub;
+}
+
+struct nc_policy *nc_engine_policy(struct nc_engine *engine, enum nc_profile profile)
+{
+	struct nc_policy_options options = {.profile = profile};
+
+	if (!engine->policies[profile]) {
+		nc_policy_lists(&options, engine->setup.config);
+		(void)nc_policy_new(&options, &engine->policies[profile]); /* NULL: no memory */
+	}
+	return engine->policies[profile];
+}
+
+/* How many of this one's tenant run. */
+static size_t running_of(const struct nc_engine *engine, const char *tenant)
+{
+	size_t n = 0;
+
+	for (const struct nc_execution *e = engine->running; e; e = e->next)
+		n += nc_streq(e->request.tenant, tenant);
+	return n;
+}
+
+/* Refused or cancelled: all that is left to do is the reply. */
+static bool needs_no_box(const struct nc_execution *execution)
+{
+	return execution->status || execution->cancelled;
+}
+
+/* The place in the queue of who is next; NULL: nobody may. */
+static struct nc_execution **find_next(struct nc_engine *engine)
+{
+	struct nc_execution **best = NULL;
+	size_t best_running = 0;
+
+	for (struct nc_execution **at = &engine->queue; *at; at = &(*at)->next) {
+		size_t running = running_of(engine, (*at)->request.tenant);
+
+		if (needs_no_box(*at))
+			return at;
+		if (engine->setup.max_running_each && running >= engine->setup.max_running_each)
+			continue;
+		if (best && (*at)->request.priority < (*best)->request.priority)
+			continue;
+		if (best && (*at)->request.priority == (*best)->request.priority &&
+			running >= best_running)
+			continue;
+		best = at;
+		best_running = running;
+	}
+	return best;
+}
+
+static bool has_room(const struct nc_engine *engine, const struct nc_execution *execution)
+{
+	const struct nc_engine_setup *setup = &engine->setup;
+
+	/* what is too large for ever runs alone, rather than never */
+	if (engine->load.running == 0 || needs_no_box(execution))
+		return true;
+	return engine->load.running < setup->max_running &&
+	       (setup->memory_bytes == 0 ||
+		       engine->load.memory_bytes + execution->limits.memory_bytes <=
+			       setup->memory_bytes);
+}
+
+static struct nc_execution *unqueue(struct nc_engine *engine, struct nc_execution **place)
+{
+	struct nc_execution *execution = *place;
+
+	*place = execution->next;
+	if (engine->queue_end == &execution->next)
+		engine->queue_end = place;
+	engine->load.queued--;
+	return execution;
+}
+
+static void admit(struct nc_engine *engine, struct nc_execution *execution)
+{
+	execution->next = engine->running;
+	engine->running = execution;
+	engine->load.running++;
+	engine->load.memory_bytes += execution->limits.memory_bytes;
+	execution->admitted = true;
+	execution->admitted_ns = nc_clock_ns();
+	nc_execution_begin(execution);
+}
+
+static void on_turn(uv_idle_t *turn)
+{
+	struct nc_engine *engine = turn->data;
+	struct nc_execution **next = find_next(engine);
+
+	if (!next || !has_room(engine, *next)) {
+		(void)uv_idle_stop(turn);
+		return;
+	}
+	admit(engine, unqueue(engine, next));
+}
+
+static void take_turns(struct nc_engine *engine)
+{
+	(void)uv_idle_start(engine->turn, on_turn); /* fails for a NULL callback only */
+}
+
+void nc_engine_finished(struct nc_execution *execution)
+{
+	struct nc_engine *engine = execution->engine;
+	struct nc_execution **place = &engine->running;
+
+	while (*place && *place != execution)
+		place = &(*place)->next;
+	if (*place) {
+		*place = execution->next;
+		engine->load.running--;
+		engine->load.memory_bytes -= execution->limits.memory_bytes;
+	}
+	if (!engine->ends) {
+		json_t *reply = nc_execution_reply(execution);
+
+		take_turns(engine);
+		execution->listener.done(execution->listener.context, reply);
+	}
+	nc_execution_free(execution);
+}
+
+int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int input_fd,
+	const struct nc_listener *listener, struct nc_execution **ret_execution,
+	struct nacre_err *err)
+{
+	struct nc_execution *execution = calloc(1, sizeof(*execution));
+
+	if (!execution || engine->load.queued >= engine->setup.max_queued) {
+		int r = execution ? -EAGAIN : -ENOMEM;
+
+		free(execution);
+		nc_request_done(request);
+		return r == -EAGAIN
+			       ? nc_err_set(err, r, "The queue is full: %zu wait; try again later",
+					 engine->load.queued)
+			       : nc_err_errno(err, r, "Take the request");
+	}
+	*execution = (struct nc_execution){.engine = engine,
+		.request = *request,
+		.listener = *listener,
+		.input_fd = input_fd,
+		.submitted_ns = nc_clock_ns()};
+	*request = (struct nc_request){0};
+	if (nc_id_new("ex", execution->id) < 0) {
+		nc_execution_free(execution);
+		return nc_err_set(err, -EIO, "Make an id");
+	}
+	nc_execution_prepare(execution);
+	*engine->queue_end = execution;
+	engine->queue_end = &execution->next;
+	engine->load.queued++;
+	take_turns(engine);
+	*ret_execution = execution;
+	return 0;
+}
+
+void nc_engine_cancel(struct nc_execution *execution)
+{
+	execution->cancelled = true;
+	if (execution->command)
+		nc_command_cancel(execution->command);
+	else
+		take_turns(execution->engine);
+}
+
+const char *nc_execution_id(const struct nc_execution *execution)
+{
+	return execution->id;
+}
+
+void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)
+{
+	*ret_load = engine->load;
+}
+
+static void close_turn(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_engine)
+{
+	struct nc_engine *engine = calloc(1, sizeof(*engine));
+	uv_idle_t *turn = calloc(1, sizeof(*turn));
+	int r = engine && turn ? nc_hub_new(setup->loop, setup->spawn, &engine->hub) : -ENOMEM;
+
+	if (r < 0) {
+		free(engine);
+		free(turn);
+		return r;
+	}
+	engine->setup = *setup;
+	engine->turn = turn;
+	engine->queue_end = &engine->queue;
+	turn->data = engine;
+	(void)uv_idle_init(setup->loop, turn); /* cannot fail */
+	*ret_engine = engine;
+	return 0;
+}
+
+void nc_engine_free(struct nc_engine *engine)
+{
+	if (!engine)
+		return;
+	engine->ends = true;
+	while (engine->queue)
+		nc_execution_free(unqueue(engine, &engine->queue));
+	nc_hub_free(engine->hub); /* tells those that run, which ends them */
+	for (size_t i = 0; i < NC_PROFILE_MAX; i++)
+		nc_policy_free(engine->policies[i]);
+	uv_close((uv_handle_t *)engine->turn, close_turn);
+	free(engine);
+}

@@ -1,0 +1,70 @@
+/*
+ * The execution engine: requests in, replies out, many at once.
+ *
+ *	request -> policy -> route -> admit -> box -> collect -> reply
+ *
+ * One event loop owns everything; nothing here blocks on a box, and no thread is made.
+ */
+#ifndef NC_ENGINE_H
+#define NC_ENGINE_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "box/hub.h"
+#include "config/config.h"
+#include "engine/request.h"
+
+struct nc_engine;
+struct nc_execution;
+
+/* What all executions share; borrowed until the engine is freed. */
+struct nc_engine_setup {
+	uv_loop_t *loop;
+	struct nc_spawn *spawn; /* greeted */
+	int landlock;		/* the ABI that holds us, and will hold boxes */
+	const struct nc_config *config;
+	int cache_fd;		 /* a directory for what may be kept; or -EBADF */
+	size_t max_running;	 /* executions that have a box at once */
+	size_t max_queued;	 /* more are refused */
+	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
+	size_t max_running_each; /* of one tenant; 0: no matter */
+};
+
+/* Who is told of an execution. All calls come from the loop. */
+struct nc_listener {
+	void *context;
+	/* what the program prints, as it comes; or NULL */
+	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	/* once, as the last call; the reply is the listener's. NULL: no memory for one. */
+	void (*done)(void *context, json_t *reply);
+};
+
+int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_engine);
+
+/* Ends what runs without further calls. Accepts NULL. */
+void nc_engine_free(struct nc_engine *engine);
+
+/*
+ * Takes over the request, whatever comes of it. input_fd: read from for the input of the first
+ * step if it names none; stays the caller's; or -EBADF. Not before the return of this function is
+ * the listener called. -EAGAIN: the queue is full; -ENOMEM.
+ */
+int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int input_fd,
+	const struct nc_listener *listener, struct nc_execution **ret_execution,
+	struct nacre_err *err);
+
+/* Ends it at any stage; done() follows with status "cancelled". */
+void nc_engine_cancel(struct nc_execution *execution);
+
+/* Its id, as in the reply; valid until done(). */
+const char *nc_execution_id(const struct nc_execution *execution);
+
+struct nc_engine_load {
+	size_t running, queued;
+	uint64_t memory_bytes; /* allowed to those that run */
+};
+
+void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load);
+
+#endif

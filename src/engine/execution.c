@@ -1,0 +1,316 @@
+/*
+ * One execution, from its first box to its reply.
+ *
+ * Theory of operation: the stages were planned before; each is one command, and the end of one
+ * begins the next. The user's program may fail, and then the files are still captured; anything
+ * else that fails ends the execution. A box that is waiting for a next stage that never comes is
+ * dropped.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "box/outcome.h"
+#include "engine/programs.h"
+#include "engine/work.h"
+
+static const struct nc_stage *stage_of(const struct nc_execution *execution)
+{
+	return &execution->stages[execution->at];
+}
+
+/* That of the stage, or NULL for one that belongs to all steps. */
+static struct nc_step_state *step_of(struct nc_execution *execution)
+{
+	size_t i = stage_of(execution)->step;
+
+	return i < execution->request.n_steps ? &execution->step[i] : NULL;
+}
+
+static void finish(struct nc_execution *execution)
+{
+	execution->ended_ns = nc_clock_ns();
+	if (execution->box_id)
+		nc_hub_drop(nc_engine_hub(execution->engine), execution->box_id);
+	execution->box_id = 0;
+	nc_engine_finished(execution);
+}
+
+static void on_started(void *context, uint64_t birth_ns)
+{
+	struct nc_execution *execution = context;
+
+	if (stage_of(execution)->kind != NC_STAGE_RUN)
+		return;
+	step_of(execution)->birth_ns = birth_ns;
+	if (execution->prepared_ns == 0)
+		execution->prepared_ns = nc_clock_ns();
+}
+
+/* The program's own words go to the reply and the listener, those of others are for errors. */
+static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	struct nc_execution *execution = context;
+	const struct nc_stage *stage = stage_of(execution);
+	size_t room = execution->said.max - execution->said.size;
+
+	switch (stage->kind) {
+	case NC_STAGE_RUN:
+		nc_output_add(&step_of(execution)->output[stream], data, size);
+		if (execution->listener.printed)
+			execution->listener.printed(
+				execution->listener.context, stream, data, size);
+		break;
+	case NC_STAGE_COMPILE:
+		nc_output_add(&step_of(execution)->output[NC_STREAM_ERROR], data, size);
+		break;
+	case NC_STAGE_FETCH:
+	case NC_STAGE_CAPTURE:
+		if (stream == NC_STREAM_OUTPUT) {
+			if (!execution->unpack_error)
+				execution->unpack_error =
+					nc_unpack_add(&execution->unpack, data, size);
+			if (execution->unpack_error)
+				nc_command_cancel(execution->command);
+			break;
+		}
+		__attribute__((fallthrough));
+	case NC_STAGE_PUT:
+	case NC_STAGE_PROBE:
+		nc_buf_add(&execution->said, data, size < room ? size : room);
+		break;
+	}
+}
+
+/* What Nacre's own stages leave to say. */
+static const char *said(struct nc_execution *execution)
+{
+	size_t size = execution->said.size;
+
+	while (size > 0 && execution->said.data[size - 1] == '\n')
+		execution->said.data[--size] = '\0';
+	return size > 0 ? execution->said.data : "no reason was given";
+}
+
+static int fail_to_put(struct nc_execution *execution, const struct nc_box_end *end)
+{
+	bool full = (end->hit & (NC_HIT_DISK | NC_HIT_INODES)) != 0;
+
+	return nc_execution_fail(execution, full ? "disk_limit" : "internal_error",
+		"Put files into the box: %s", said(execution));
+}
+
+static int take_program(struct nc_execution *execution)
+{
+	struct nc_step_state *step = step_of(execution);
+	const char *name = nc_step_program_name(execution, step);
+
+	for (size_t i = 0; i < execution->unpack.n_files; i++) {
+		struct nc_unpacked *file = &execution->unpack.files[i];
+
+		if (!nc_streq(file->path, name) || !file->data)
+			continue;
+		step->program = file->data;
+		step->program_size = (size_t)file->size;
+		file->data = NULL;
+		nc_programs_keep(execution, step);
+		return 0;
+	}
+	return nc_execution_fail(execution, "internal_error",
+		"The compiler left no program, or one of more than %u MiB", NC_PROGRAM_MAX >> 20);
+}
+
+static int choose_run(struct nc_execution *execution)
+{
+	struct nc_step_state *step = step_of(execution);
+
+	step->run_argv = nc_runtime_run_argv(step->runtime, said(execution));
+	if (!step->run_argv)
+		return nc_execution_fail(execution, "error", "%s: %s (%s)", step->runtime->name,
+			step->runtime->too_old, step->runtime->fix);
+	return 0;
+}
+
+/* Where and why, from what it wrote. */
+static void diagnose(struct nc_execution *execution, struct nc_step_state *step, enum nc_step phase)
+{
+	nc_buf_cleanup struct nc_buf text = NC_BUF(NC_INLINE_MAX + 256);
+	const struct nc_request_step *wanted = &execution->request.step[step - execution->step];
+	char source[NC_BOX_DIR_MAX + 128];
+	struct nc_failure failure;
+
+	if (nc_output_text(&step->output[NC_STREAM_ERROR], &text) < 0)
+		return; /* the reply has the text all the same */
+	(void)snprintf(source, sizeof(source), "%s/%s", execution->order.dir, step->source);
+	failure = (struct nc_failure){.step = phase,
+		.source = source,
+		.code = wanted->code,
+		.code_size = wanted->code_size,
+		.text = nc_buf_text(&text),
+		.size = text.size};
+	(void)nc_runtime_diagnose(step->runtime, &failure, &step->diagnostic);
+}
+
+static int take_compilation(struct nc_execution *execution, const struct nc_box_end *end)
+{
+	struct nc_step_state *step = step_of(execution);
+
+	if (nc_streq(nc_outcome_status(end), "success")) {
+		nc_output_done(&step->output[NC_STREAM_ERROR]); /* warnings are not the program's */
+		nc_output_init(&step->output[NC_STREAM_ERROR], NC_INLINE_MAX);
+		return 0;
+	}
+	step->compiled_badly = true;
+	step->end = *end;
+	diagnose(execution, step, NC_STEP_COMPILE);
+	return -ECANCELED;
+}
+
+/* The end of the user's program: whether the next step follows. */
+static int take_run(
+	struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
+{
+	struct nc_step_state *step = step_of(execution);
+	bool good = nc_streq(nc_outcome_status(end), "success");
+
+	step->has_run = true;
+	step->end = *end;
+	step->output_bytes = output_bytes;
+	execution->ran_ns = nc_clock_ns();
+	if (!good)
+		diagnose(execution, step, NC_STEP_RUN);
+	if (good || end->cause == NC_CAUSE_CANCEL || execution->request.capture.count == 0)
+		return good ? 0 : -ECANCELED;
+	/* what it has left behind may be what the caller wants to see */
+	execution->at = execution->n_stages - 2;
+	return 0;
+}
+
+static int take_end(
+	struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
+{
+	const struct nc_stage *stage = stage_of(execution);
+	bool good = nc_streq(nc_outcome_status(end), "success");
+
+	switch (stage->kind) {
+	case NC_STAGE_PUT:
+		return good ? 0 : fail_to_put(execution, end);
+	case NC_STAGE_PROBE:
+		return choose_run(execution);
+	case NC_STAGE_COMPILE:
+		return take_compilation(execution, end);
+	case NC_STAGE_FETCH:
+		return take_program(execution);
+	case NC_STAGE_RUN:
+		return take_run(execution, end, output_bytes);
+	case NC_STAGE_CAPTURE:
+		execution->captured = good && execution->unpack.ended;
+		break;
+	}
+	return 0;
+}
+
+/* A box that could not be made, or a program that is not in the image. */
+static int take_failure(struct nc_execution *execution, const struct nacre_err *failure)
+{
+	const struct nc_stage *stage = stage_of(execution);
+	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
+
+	execution->box_id = 0;
+	if (is_program && step_of(execution) && stage->kind != NC_STAGE_FETCH)
+		return nc_execution_fail(execution, "error",
+			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
+			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
+	return nc_execution_fail(
+		execution, "internal_error", "The box could not be made: %s", failure->message);
+}
+
+static void begin_stage(struct nc_execution *execution);
+
+static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	struct nc_execution *execution = context;
+	int r;
+
+	execution->command = NULL;
+	if (failure) {
+		r = take_failure(execution, failure);
+	} else {
+		if (!end->stays)
+			execution->box_id = 0;
+		r = take_end(execution, end, output_bytes);
+	}
+	if (execution->cancelled)
+		r = nc_execution_fail(execution, "cancelled", "It was cancelled");
+	if (r == 0 && ++execution->at < execution->n_stages)
+		begin_stage(execution);
+	else
+		finish(execution);
+}
+
+static void begin_stage(struct nc_execution *execution)
+{
+	struct nc_hub *hub = nc_engine_hub(execution->engine);
+	const struct nc_stage *stage = stage_of(execution);
+	struct nc_command_spec spec = {.context = execution,
+		.started = on_started,
+		.printed = on_printed,
+		.ended = on_ended};
+	struct nacre_err err = {0};
+	int r;
+
+	if (stage->first)
+		execution->box_id = nc_hub_box_id(hub);
+	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
+		nc_unpack_done(&execution->unpack);
+		execution->unpack_error = 0;
+		nc_unpack_init(&execution->unpack,
+			stage->kind == NC_STAGE_FETCH ? NC_PROGRAM_MAX : NC_CAPTURE_BYTES_MAX);
+	}
+	r = nc_execution_order(execution, &spec);
+	if (r == 0)
+		r = nc_hub_start(hub, &spec, &execution->command, &err);
+	if (r == 0)
+		return;
+	if (stage->first)
+		execution->box_id = 0;
+	(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
+	finish(execution);
+}
+
+void nc_execution_begin(struct nc_execution *execution)
+{
+	if (execution->cancelled)
+		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
+	if (execution->status) {
+		finish(execution);
+		return;
+	}
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
+	begin_stage(execution);
+}
+
+void nc_execution_free(struct nc_execution *execution)
+{
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		struct nc_step_state *step = &execution->step[i];
+
+		nc_report_free(step->report);
+		nc_buf_done(&step->input);
+		free(step->program);
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			nc_output_done(&step->output[j]);
+	}
+	nc_buf_done(&execution->argv.buf);
+	nc_buf_done(&execution->env.buf);
+	nc_buf_done(&execution->stream);
+	nc_buf_done(&execution->said);
+	nc_unpack_done(&execution->unpack);
+	nc_request_done(&execution->request);
+	free(execution);
+}

@@ -1,0 +1,118 @@
+/* One execution, as the parts of the engine see it. */
+#ifndef NC_EXECUTION_H
+#define NC_EXECUTION_H
+
+#include "base/id.h"
+#include "box/settle.h"
+#include "box/unpack.h"
+#include "engine/detect.h"
+#include "engine/engine.h"
+#include "engine/output.h"
+#include "policy/policy.h"
+#include "runtime/runtime.h"
+
+/* What a reply holds of one stream. */
+#define NC_INLINE_MAX (1U << 20)
+/* A compiled program that is taken out of its box. */
+#define NC_PROGRAM_MAX (64U << 20)
+/* All captured files of one execution. */
+#define NC_CAPTURE_BYTES_MAX (64U << 20)
+
+/* What is done in a box, one after the other. */
+enum nc_stage_kind {
+	NC_STAGE_PUT,	  /* files and code go in */
+	NC_STAGE_PROBE,	  /* the language's version is asked for, where the run depends on it */
+	NC_STAGE_COMPILE, /* in a box of its own */
+	NC_STAGE_FETCH,	  /* the program comes out of that */
+	NC_STAGE_RUN,
+	NC_STAGE_CAPTURE, /* files come out */
+};
+
+struct nc_stage {
+	enum nc_stage_kind kind;
+	size_t step;
+	bool first, last; /* in its box */
+};
+
+/* PUT, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
+#define NC_STAGES_MAX (5 * NC_REQUEST_STEPS_MAX + 1)
+
+/* One program of the workflow, and what became of it. */
+struct nc_step_state {
+	struct nc_detection language;
+	const struct nc_runtime *runtime;
+	char source[64]; /* its file name in the box */
+	struct nc_report *report;
+	const char *const *run_argv;
+	struct nc_buf input;
+	char key[65];  /* of the compiled program in the cache; "": it has none */
+	char *program; /* compiled */
+	size_t program_size;
+	bool from_cache;
+	/* the outcome */
+	bool compiled_badly; /* the compiler refused it: end is the compiler's */
+	bool has_run;
+	struct nc_output output[NC_STREAM_MAX];
+	struct nc_box_end end;
+	uint64_t output_bytes, birth_ns;
+	struct nc_diagnostic diagnostic; /* message "" if there is none */
+};
+
+struct nc_execution {
+	struct nc_engine *engine;
+	struct nc_execution *next;
+	struct nc_request request;
+	struct nc_listener listener;
+	int input_fd;
+	char id[NC_ID_SIZE];
+	bool admitted, cancelled;
+	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
+	enum nc_box_tier tier;
+	const char *tier_reason;
+	enum nc_verdict verdict; /* the worst of all steps */
+	struct nc_box_limits limits;
+	uint64_t output_max;
+	struct nc_wish wish;
+	struct nc_stage stages[NC_STAGES_MAX];
+	size_t n_stages, at;
+	/* the command that runs */
+	struct nc_command *command;
+	struct nc_box_order order;
+	struct nc_word_list argv, env;
+	struct nc_buf stream;	 /* for NC_STAGE_PUT */
+	struct nc_buf said;	 /* by a stage that is not the user's program */
+	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
+	int unpack_error;
+	uint64_t box_id; /* 0: there is none */
+	/* the outcome */
+	const char *status; /* NULL: as the last step that ran */
+	struct nacre_err error;
+	bool captured;
+	uint64_t submitted_ns, admitted_ns, prepared_ns, ran_ns, ended_ns;
+};
+
+/*
+ * Before any box: languages, analysis, tier, limits and stages. Errors are in execution->status
+ * and ->error, which then have the reply.
+ */
+void nc_execution_prepare(struct nc_execution *execution);
+
+/* The order, words and input of the stage that is next; to be freed by the next call of it. */
+int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);
+
+/* What the compiled program of a step is called in the box. */
+const char *nc_step_program_name(
+	const struct nc_execution *execution, const struct nc_step_state *step);
+
+/* A new value; NULL: out of memory. */
+json_t *nc_execution_reply(const struct nc_execution *execution);
+
+/* Records why nothing more can be done. Returns -ECANCELED. */
+int nc_execution_fail(struct nc_execution *execution, const char *status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* What the engine keeps for all. */
+struct nc_policy *nc_engine_policy(struct nc_engine *engine, enum nc_profile profile);
+const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine);
+
+#endif

@@ -1,0 +1,299 @@
+/* What is decided about an execution before it gets a box. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/execution.h"
+#include "engine/programs.h"
+
+#define MB (1024ULL * 1024)
+
+/* As in nacre exec: a file needs an inode and mostly some blocks. */
+#define BYTES_PER_INODE 4096U
+/* The kernel counts threads as processes; a default of the configuration allows so many each. */
+#define THREADS_PER_PROCESS 16U
+#define OPEN_FILES 1024U
+#define OUTPUT_MAX (64 * MB)
+
+int nc_execution_fail(struct nc_execution *execution, const char *status, const char *format, ...)
+{
+	va_list arguments;
+
+	if (execution->status) /* the first reason counts */
+		return -ECANCELED;
+	execution->status = status;
+	execution->error.code = -ECANCELED;
+	va_start(arguments, format);
+	(void)vsnprintf(
+		execution->error.message, sizeof(execution->error.message), format, arguments);
+	va_end(arguments);
+	return -ECANCELED;
+}
+
+static int find_language(struct nc_execution *execution, size_t i)
+{
+	const struct nc_request_step *wanted = &execution->request.step[i];
+	struct nc_step_state *step = &execution->step[i];
+	int r;
+
+	if (wanted->language >= 0) {
+		step->language = (struct nc_detection){
+			.language = wanted->language, .reason = "named in the request"};
+	} else {
+		r = nc_detect(*wanted->file ? wanted->file : NULL, wanted->code, wanted->code_size,
+			&step->language);
+		if (r < 0)
+			return nc_execution_fail(execution, "error",
+				r == -ENOENT ? "The language could not be told from the code: name "
+					       "it (`language`, or --lang)"
+					     : "Out of memory");
+	}
+	step->runtime = nc_runtimes[step->language.language];
+	return 0;
+}
+
+/* A workflow's sources have names of their own: step1.py, step2.go. */
+static int name_source(struct nc_execution *execution, size_t i)
+{
+	const struct nc_request *request = &execution->request;
+	struct nc_step_state *step = &execution->step[i];
+	const char *name = nc_runtime_source_name(
+		step->runtime, request->step[i].code, request->step[i].code_size);
+
+	if (request->is_workflow)
+		(void)snprintf(
+			step->source, sizeof(step->source), "step%zu%s", i + 1, strrchr(name, '.'));
+	else
+		(void)snprintf(step->source, sizeof(step->source), "%s", name);
+	for (size_t j = 0; j < request->files.count; j++)
+		if (nc_streq(request->files.file[j].path, step->source))
+			return nc_execution_fail(execution, "error",
+				"files: '%s' is the name of the code itself; give the file another",
+				step->source);
+	return 0;
+}
+
+/* What a refusal says: the first finding that refuses, and what to do instead. */
+static int refuse(
+	struct nc_execution *execution, const struct nc_report *report, const char *policy)
+{
+	size_t count;
+	const struct nc_finding *finding = nc_report_findings(report, &count);
+
+	for (size_t i = 0; i < count; i++, finding++)
+		if (finding->refuses)
+			return nc_execution_fail(execution, "blocked",
+				"The policy '%s' refuses it: line %u: %s%s%s [%s]; instead: %s",
+				policy, finding->line, finding->why, *finding->object ? ": " : "",
+				finding->object, finding->rule, finding->remedy);
+	return nc_execution_fail(execution, "blocked", "The policy '%s' refuses it: its risk is %s",
+		policy, nc_severity_names[nc_report_risk(report)]);
+}
+
+static int analyse(struct nc_execution *execution, size_t i)
+{
+	enum nc_profile profile =
+		execution->request.policy < 0 ? NC_PROFILE_STANDARD : execution->request.policy;
+	const struct nc_request_step *wanted = &execution->request.step[i];
+	struct nc_step_state *step = &execution->step[i];
+	struct nc_policy *policy = nc_engine_policy(execution->engine, profile);
+	enum nc_verdict verdict;
+	int r = policy ? nc_policy_analyse(policy, step->language.language, wanted->code,
+				 wanted->code_size, &step->report)
+		       : -ENOMEM;
+
+	if (r < 0)
+		return nc_execution_fail(
+			execution, "internal_error", "Analyse the code: %s", nc_errno_text(r));
+	verdict = nc_report_verdict(step->report);
+	if (verdict > execution->verdict)
+		execution->verdict = verdict;
+	return verdict == NC_VERDICT_REFUSE
+		       ? refuse(execution, step->report, nc_profile_names[profile])
+		       : 0;
+}
+
+/* A caller may ask for more isolation than the policy does, never for less. */
+static int route(struct nc_execution *execution)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	enum nc_tier wanted = execution->request.tier;
+	bool needs_container = execution->verdict > NC_VERDICT_ALLOW;
+	bool has_container = setup->spawn->host.user_ns;
+
+	if (wanted != NC_TIER_MAX && wanted != NC_TIER_CONTAINER && wanted != NC_TIER_PROCESS)
+		return nc_execution_fail(execution, "blocked",
+			"The tier '%s' cannot be had: this version runs container and process",
+			nc_tier_names[wanted]);
+	if (needs_container && !has_container)
+		return nc_execution_fail(execution, "blocked",
+			"Its risk asks for a container box, and no user namespace can be had here "
+			"(see: nacre doctor)");
+	execution->tier = NC_BOX_CONTAINER;
+	if (wanted == NC_TIER_PROCESS && needs_container) {
+		execution->tier_reason = "its risk asks for more than the tier that was named";
+	} else if (wanted == NC_TIER_PROCESS) {
+		execution->tier = NC_BOX_PROCESS;
+		execution->tier_reason = "named in the request";
+	} else if (wanted == NC_TIER_CONTAINER) {
+		execution->tier_reason = "named in the request";
+	} else if (!has_container) {
+		execution->tier = NC_BOX_PROCESS;
+		execution->tier_reason = "no user namespace can be had here";
+	} else if (execution->verdict == NC_VERDICT_MICROVM) {
+		execution->tier_reason = "its risk asks for a microvm, which this version has not";
+	} else {
+		execution->tier_reason = "the usual tier";
+	}
+	return 0;
+}
+
+static void raise_to(uint64_t *value, uint64_t least)
+{
+	if (*value < least)
+		*value = least;
+}
+
+static uint64_t named_or(const struct nc_request_limit *limit, uint64_t usual)
+{
+	return limit->given ? limit->value : usual;
+}
+
+/* The configured limits of the languages, the largest of each, unless the request names them. */
+static void set_limits(struct nc_execution *execution)
+{
+	const struct nc_config *config = nc_engine_setup(execution->engine)->config;
+	const struct nc_request_limits *named = &execution->request.limits;
+	struct nc_box_limits *limits = &execution->limits;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		const struct nc_runtime *runtime = execution->step[i].runtime;
+		const struct nc_limit_values *usual = &config->limits.language[runtime->language];
+		const struct nc_runtime_needs *needs = &runtime->run.needs;
+
+		raise_to(&limits->memory_bytes, usual->memory_mb.number * MB);
+		raise_to(&limits->memory_bytes, needs->memory_mb * MB);
+		raise_to(&limits->cpu_milli, usual->cpu_cores.number);
+		raise_to(&limits->wall_ms, usual->execution_time_seconds.number * 1000);
+		raise_to(&limits->pids, usual->max_processes.number * THREADS_PER_PROCESS);
+		raise_to(&limits->pids, needs->processes);
+		raise_to(&limits->disk_bytes, usual->disk_mb.number * MB);
+		raise_to(&limits->disk_bytes, needs->disk_mb * MB);
+	}
+	limits->memory_bytes = named_or(&named->memory_bytes, limits->memory_bytes);
+	limits->cpu_milli = named_or(&named->cpu_milli, limits->cpu_milli);
+	limits->cpu_time_ms = named_or(&named->cpu_time_ms, 0);
+	limits->wall_ms = named_or(&named->wall_ms, limits->wall_ms);
+	limits->pids = named_or(&named->processes, limits->pids);
+	limits->disk_bytes = named_or(&named->disk_bytes, limits->disk_bytes);
+	limits->inodes = named_or(&named->inodes, limits->disk_bytes / BYTES_PER_INODE + 64);
+	limits->open_files = named_or(&named->open_files, OPEN_FILES);
+	execution->output_max = named_or(&named->output_bytes, OUTPUT_MAX);
+}
+
+static void set_wish(struct nc_execution *execution)
+{
+	static const char *const names[NC_NAMED_MAX] = {"limits.memory_mb", "limits.cpu_cores",
+		"limits.cpu_time_seconds", "limits.max_processes", "limits.disk_mb",
+		"limits.inodes"};
+	const struct nc_request_limits *named = &execution->request.limits;
+	struct nc_wish *wish = &execution->wish;
+
+	wish->names = names;
+	wish->named[NC_NAMED_MEMORY] = named->memory_bytes.given;
+	wish->named[NC_NAMED_CPUS] = named->cpu_milli.given;
+	wish->named[NC_NAMED_CPU_TIME] = named->cpu_time_ms.given;
+	wish->named[NC_NAMED_PIDS] = named->processes.given;
+	wish->named[NC_NAMED_DISK] = named->disk_bytes.given;
+	wish->named[NC_NAMED_INODES] = named->inodes.given;
+	memcpy(wish->floor, nc_strength_floor, sizeof(wish->floor));
+}
+
+/* Whether the host can hold it at all: better now than from the queue. */
+static int check_host(struct nc_execution *execution)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	struct nc_box_order order = {.tier = execution->tier};
+	struct nacre_err err = {0};
+
+	if (nc_settle(&order, &execution->wish, &setup->spawn->host, setup->landlock, &err) < 0)
+		return nc_execution_fail(execution, "blocked", "%s", err.message);
+	return 0;
+}
+
+static void add_stage(
+	struct nc_execution *execution, enum nc_stage_kind kind, size_t step, bool first, bool last)
+{
+	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
+}
+
+static void plan(struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+	bool captures = request->capture.count > 0;
+
+	for (size_t i = 0; i < request->n_steps; i++) {
+		if (!execution->step[i].runtime->compile.argv || execution->step[i].program)
+			continue;
+		add_stage(execution, NC_STAGE_PUT, i, true, false);
+		add_stage(execution, NC_STAGE_COMPILE, i, false, false);
+		add_stage(execution, NC_STAGE_FETCH, i, false, true);
+	}
+	add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
+	for (size_t i = 0; i < request->n_steps; i++) {
+		if (execution->step[i].runtime->run_argv_for)
+			add_stage(execution, NC_STAGE_PROBE, i, false, false);
+		add_stage(
+			execution, NC_STAGE_RUN, i, false, i == request->n_steps - 1 && !captures);
+	}
+	if (captures)
+		add_stage(execution, NC_STAGE_CAPTURE, 0, false, true);
+}
+
+static int join_inputs(struct nc_execution *execution, size_t i)
+{
+	const struct nc_request_words *inputs = &execution->request.step[i].inputs;
+	struct nc_buf *input = &execution->step[i].input;
+
+	input->max = NC_REQUEST_INPUTS_SIZE_MAX + NC_REQUEST_INPUTS_MAX;
+	for (size_t j = 0; j < inputs->count; j++) {
+		nc_buf_adds(input, inputs->words[j]);
+		nc_buf_adds(input, "\n");
+	}
+	return input->error < 0 ? nc_execution_fail(execution, "internal_error", "Out of memory")
+				: 0;
+}
+
+void nc_execution_prepare(struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+	int r = 0;
+
+	if (request->network_access)
+		r = nc_execution_fail(execution, "blocked",
+			"network_access: this version has no way out of a box; leave it false");
+	if (request->packages.count > 0)
+		r = nc_execution_fail(execution, "blocked",
+			"packages: this version installs none; use what the image has");
+	for (size_t i = 0; r == 0 && i < request->n_steps; i++) {
+		r = find_language(execution, i);
+		if (r == 0)
+			r = name_source(execution, i);
+		if (r == 0)
+			r = join_inputs(execution, i);
+		if (r == 0)
+			r = analyse(execution, i);
+	}
+	if (r == 0)
+		r = route(execution);
+	if (r < 0)
+		return;
+	set_limits(execution);
+	set_wish(execution);
+	if (check_host(execution) < 0)
+		return;
+	nc_programs_find(execution);
+	plan(execution);
+}

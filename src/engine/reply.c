@@ -1,0 +1,349 @@
+/* What an execution is answered with. docs/requests.md describes each field. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/outcome.h"
+#include "engine/execution.h"
+#include "policy/json.h"
+
+/* The step that says how it went: the last one that ran or was compiled; NULL: none. */
+static const struct nc_step_state *last_step(const struct nc_execution *execution)
+{
+	const struct nc_step_state *last = NULL;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (execution->step[i].has_run || execution->step[i].compiled_badly)
+			last = &execution->step[i];
+	return last;
+}
+
+/* A compiler that was stopped is not the program that was stopped. */
+static const char *step_status(const struct nc_step_state *step)
+{
+	return nc_outcome_status(&step->end);
+}
+
+static const char *status_of(const struct nc_execution *execution)
+{
+	const struct nc_step_state *last = last_step(execution);
+
+	if (execution->status)
+		return execution->status;
+	return last ? step_status(last) : "internal_error";
+}
+
+/* The sentence for an end that the program did not choose. */
+static void explain_limit(const struct nc_execution *execution, const struct nc_step_state *step,
+	const char *status, char *out, size_t size)
+{
+	static const struct {
+		const char *status, *text;
+	} texts[] = {
+		{"timeout", "It took longer than its wall time (`timeout`)"},
+		{"cpu_limit", "It used up its CPU time (`limits.cpu_time_seconds`)"},
+		{"memory_limit", "It needed more memory than it may have (`limits.memory_mb`)"},
+		{"disk_limit", "It wrote more than its disk holds (`limits.disk_mb`)"},
+		{"output_limit", "It printed more than it may (`limits.output_bytes`)"},
+		{"cancelled", "It was cancelled"},
+	};
+
+	(void)execution;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (nc_streq(status, texts[i].status)) {
+			(void)snprintf(out, size, "%s%s", step->compiled_badly ? "Compiler: " : "",
+				texts[i].text);
+			return;
+		}
+	if (step->end.signal)
+		(void)snprintf(out, size, "It was ended by signal %u (%s)", step->end.signal,
+			sigabbrev_np((int)step->end.signal) ? sigabbrev_np((int)step->end.signal)
+							    : "unknown");
+	else
+		(void)snprintf(out, size, "%s exited with status %u",
+			step->compiled_badly ? "The compiler" : "It", step->end.code);
+}
+
+static json_t *step_error(const struct nc_execution *execution, const struct nc_step_state *step)
+{
+	const struct nc_diagnostic *found = &step->diagnostic;
+	const char *status = step_status(step);
+	char text[1024];
+
+	if (nc_streq(status, "success"))
+		return json_null();
+	if (!nc_streq(status, "error") || !found->message[0])
+		explain_limit(execution, step, status, text, sizeof(text));
+	else if (found->line)
+		(void)snprintf(text, sizeof(text), "%s%s%s (%s, line %u)", found->kind,
+			found->kind[0] ? ": " : "", found->message, found->file, found->line);
+	else
+		(void)snprintf(text, sizeof(text), "%s%s%s", found->kind,
+			found->kind[0] ? ": " : "", found->message);
+	return nc_json_text(text, strlen(text));
+}
+
+static json_t *error_of(const struct nc_execution *execution)
+{
+	const struct nc_step_state *last = last_step(execution);
+
+	if (execution->status)
+		return nc_json_text(execution->error.message, strlen(execution->error.message));
+	return last ? step_error(execution, last) : json_null();
+}
+
+static json_t *diagnostic_json(const struct nc_step_state *step)
+{
+	const struct nc_diagnostic *found = &step->diagnostic;
+
+	if (!found->message[0])
+		return json_null();
+	return json_pack("{s:s, s:s, s:i, s:i, s:s, s:s}", "phase",
+		step->compiled_badly ? "compile" : "run", "file", found->file, "line",
+		(int)found->line, "column", (int)found->column, "kind", found->kind, "message",
+		found->message);
+}
+
+static json_t *file_json(const struct nc_unpacked *file)
+{
+	json_t *object = json_pack(
+		"{s:I, s:b}", "size", (json_int_t)file->size, "executable", file->executable);
+	bool is_text = !memchr(file->data ? file->data : "", '\0', file->data ? file->size : 0);
+	char *encoded = NULL;
+
+	for (size_t i = 0, n; is_text && i < file->size; i += n) {
+		n = nc_text_utf8(file->data + i, (size_t)file->size - i);
+		is_text = n > 0;
+	}
+	if (is_text)
+		(void)json_object_set_new(object, "text",
+			json_stringn(file->data ? file->data : "", (size_t)file->size));
+	else if (nc_base64_encode(file->data, (size_t)file->size, &encoded) == 0)
+		(void)json_object_set_new(object, "base64", json_string(encoded));
+	free(encoded);
+	if (json_object_size(object) == 3)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+static bool is_own_file(const struct nc_execution *execution, const char *path)
+{
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		const struct nc_step_state *step = &execution->step[i];
+
+		if (nc_streq(path,
+			    step->program ? nc_step_program_name(execution, step) : step->source))
+			return true;
+	}
+	return false;
+}
+
+/* Captured files by path; those that stayed behind, with the reason. */
+static int add_files(const struct nc_execution *execution, json_t *reply)
+{
+	const struct nc_unpack *unpack = &execution->unpack;
+	json_t *files = json_object(), *skipped = json_array();
+	int r = 0;
+
+	if (execution->request.capture.count == 0 || !files || !skipped) {
+		json_decref(files);
+		json_decref(skipped);
+		return execution->request.capture.count == 0 ? 0 : -1;
+	}
+	for (size_t i = 0; r == 0 && i < unpack->n_files; i++) {
+		const struct nc_unpacked *file = &unpack->files[i];
+
+		if (is_own_file(execution, file->path) ||
+			(!file->data && file->size > 0 && !file->error))
+			continue;
+		if (file->error)
+			r = json_array_append_new(
+				skipped, json_pack("{s:o, s:I, s:s}", "path",
+						 nc_json_text(file->path, strlen(file->path)),
+						 "size", (json_int_t)file->size, "reason",
+						 nc_errno_text(file->error)));
+		else
+			r = json_object_set_new_nocheck(files, file->path, file_json(file));
+	}
+	r |= json_object_set_new(reply, "files", files);
+	r |= json_object_set_new(reply, "files_skipped", skipped);
+	r |= json_object_set_new(
+		reply, "files_complete", json_boolean(execution->captured && !unpack->error));
+	return r;
+}
+
+static double seconds_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return from_ns && to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0;
+}
+
+static json_t *timings_json(const struct nc_execution *e)
+{
+	return json_pack("{s:f, s:f, s:f, s:f}", "queued",
+		seconds_between(e->submitted_ns, e->admitted_ns), "prepared",
+		seconds_between(e->admitted_ns, e->prepared_ns), "ran",
+		seconds_between(e->prepared_ns, e->ran_ns), "collected",
+		seconds_between(e->ran_ns, e->ended_ns));
+}
+
+static void put_size(char *out, size_t size, uint64_t bytes)
+{
+	if (bytes < 1024 * 1024)
+		(void)snprintf(out, size, "%lluKB", (unsigned long long)((bytes + 1023) / 1024));
+	else
+		(void)snprintf(
+			out, size, "%lluMB", (unsigned long long)((bytes + (1 << 20) - 1) >> 20));
+}
+
+/* Seed 001's words for it. */
+static json_t *resource_usage_json(const struct nc_box_usage *usage)
+{
+	char memory[32], disk[32];
+
+	put_size(memory, sizeof(memory), usage->memory_peak_bytes);
+	put_size(disk, sizeof(disk), usage->disk_bytes);
+	return json_pack("{s:f, s:s, s:s}", "cpu_time",
+		(double)(usage->cpu_user_us + usage->cpu_system_us) / 1e6, "memory_peak", memory,
+		"disk_usage", disk);
+}
+
+/* What all steps used together; peaks are those of the largest. */
+static struct nc_box_end total(const struct nc_execution *execution)
+{
+	const struct nc_step_state *last = last_step(execution);
+	struct nc_box_end sum = last ? last->end : (struct nc_box_end){.tier = execution->tier};
+	struct nc_box_usage *usage = &sum.usage;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		const struct nc_box_usage *more = &execution->step[i].end.usage;
+
+		if (&execution->step[i] == last || !execution->step[i].has_run)
+			continue;
+		usage->wall_ns += more->wall_ns;
+		usage->cpu_user_us += more->cpu_user_us;
+		usage->cpu_system_us += more->cpu_system_us;
+		usage->context_switches += more->context_switches;
+		usage->io_read_bytes += more->io_read_bytes;
+		usage->io_written_bytes += more->io_written_bytes;
+		if (usage->memory_peak_bytes < more->memory_peak_bytes)
+			usage->memory_peak_bytes = more->memory_peak_bytes;
+		if (usage->pids_peak < more->pids_peak)
+			usage->pids_peak = more->pids_peak;
+		sum.hit |= execution->step[i].end.hit;
+	}
+	return sum;
+}
+
+static json_t *limits_json(const struct nc_execution *execution, const struct nc_box_end *end)
+{
+	const struct nc_box_limits *l = &execution->limits;
+
+	return json_pack("{s:o, s:I, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "hit",
+		nc_outcome_hit(end), "memory_bytes", (json_int_t)l->memory_bytes, "cpu_cores",
+		(double)l->cpu_milli / 1000, "execution_time_seconds", (double)l->wall_ms / 1000,
+		"max_processes", (json_int_t)l->pids, "disk_bytes", (json_int_t)l->disk_bytes,
+		"inodes", (json_int_t)l->inodes, "open_files", (json_int_t)l->open_files,
+		"output_bytes", (json_int_t)execution->output_max);
+}
+
+static json_t *step_json(const struct nc_execution *execution, size_t i)
+{
+	const struct nc_step_state *step = &execution->step[i];
+	bool ran = step->has_run || step->compiled_badly;
+	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
+
+	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o}",
+		"name", execution->request.step[i].name, "language",
+		step->runtime ? step->runtime->name : NULL, "language_reason",
+		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
+		ran ? step_error(execution, step) : json_null(), "diagnostic",
+		diagnostic_json(step), "output", nc_output_json(&step->output[NC_STREAM_OUTPUT]),
+		"stderr", nc_output_json(&step->output[NC_STREAM_ERROR]), "exit_code",
+		ran ? nc_outcome_code(&step->end) : json_null(), "signal",
+		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
+		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
+		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
+		findings);
+}
+
+static json_t *labels_json(const struct nc_execution *execution)
+{
+	const struct nc_request_pairs *labels = &execution->request.labels;
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < labels->count; i++)
+		(void)json_object_set_new(
+			object, labels->pair[i].name, json_string(labels->pair[i].value));
+	return object;
+}
+
+static enum nc_severity risk_of(const struct nc_execution *execution)
+{
+	enum nc_severity risk = NC_SEVERITY_LOW;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (execution->step[i].report && nc_report_risk(execution->step[i].report) > risk)
+			risk = nc_report_risk(execution->step[i].report);
+	return risk;
+}
+
+/* Moves what the only step says up to where seed 001 has it. */
+static int merge_steps(const struct nc_execution *execution, json_t *reply)
+{
+	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
+		"language_reason", "diagnostic", "findings", "cached_program"};
+	const struct nc_step_state *last = last_step(execution);
+	json_t *steps = json_array();
+	json_t *said = json_array_get(steps, 0);
+	int r = steps ? 0 : -1;
+
+	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++)
+		r = json_array_append_new(steps, step_json(execution, i));
+	said = json_array_get(steps, last ? (size_t)(last - execution->step) : 0);
+	for (size_t i = 0; r == 0 && i < sizeof(shared) / sizeof(shared[0]); i++)
+		r = json_object_set(reply, shared[i], json_object_get(said, shared[i]));
+	if (r == 0 && execution->request.is_workflow)
+		r = json_object_set(reply, "steps", steps);
+	json_decref(steps);
+	return r;
+}
+
+static bool is_truncated(const struct nc_execution *execution)
+{
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		const struct nc_step_state *step = &execution->step[i];
+
+		if (step->output_bytes > execution->output_max ||
+			nc_output_is_cut(&step->output[NC_STREAM_OUTPUT]) ||
+			nc_output_is_cut(&step->output[NC_STREAM_ERROR]))
+			return true;
+	}
+	return false;
+}
+
+json_t *nc_execution_reply(const struct nc_execution *execution)
+{
+	const struct nc_step_state *last = last_step(execution);
+	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
+	struct nc_box_end sum = total(execution);
+	cleanup_json json_t *reply = json_pack(
+		"{s:s, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+		"id", *execution->request.id ? execution->request.id : execution->id, "status",
+		status_of(execution), "error", error_of(execution), "execution_time",
+		(double)sum.usage.wall_ns / 1e9, "resource_usage", resource_usage_json(&sum.usage),
+		"tier", last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
+		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
+		"truncated", is_truncated(execution), "risk", nc_severity_names[risk_of(execution)],
+		"strength", last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
+		nc_outcome_denials(&sum), "limits", limits_json(execution, &sum), "usage",
+		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
+		"cached", 0, "timings", timings_json(execution), "labels", labels_json(execution));
+
+	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0)
+		return NULL;
+	return take_ptr(reply);
+}

@@ -1,0 +1,277 @@
+/* What the stages of an execution order from the spawner. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "engine/execution.h"
+
+#define MB (1024ULL * 1024)
+
+/* What moving files may take; their pages count as memory of whoever wrote them. */
+#define FILES_MEMORY (64 * MB)
+#define FILES_WALL_MS 60000U
+
+/* Room for the streams beside the files. */
+#define STREAM_EXTRA (2U << 20)
+
+/* Paths of one step in the box of its stage. */
+struct paths {
+	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
+	char source[NC_PLACE_SIZE + 64], program[NC_PLACE_SIZE + 64];
+};
+
+static bool is_build(const struct nc_stage *stage, const struct nc_execution *execution)
+{
+	return stage->kind == NC_STAGE_COMPILE || stage->kind == NC_STAGE_FETCH ||
+	       (stage->kind == NC_STAGE_PUT && stage->step < execution->request.n_steps);
+}
+
+static void find_paths(
+	const struct nc_execution *execution, const struct nc_step_state *step, struct paths *paths)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+
+	nc_box_places(&execution->order, &setup->spawn->host, paths->workspace, paths->temporary);
+	(void)snprintf(paths->source, sizeof(paths->source), "%s/%s", paths->workspace,
+		step ? step->source : "");
+	/* steps of a workflow have a program each */
+	(void)snprintf(paths->program, sizeof(paths->program), "%s/%s", paths->workspace,
+		step ? nc_step_program_name(execution, step) : "");
+}
+
+const char *nc_step_program_name(
+	const struct nc_execution *execution, const struct nc_step_state *step)
+{
+	static const char *const names[] = {"step1", "step2", "step3", "step4", "step5", "step6",
+		"step7", "step8", "step9", "step10", "step11", "step12", "step13", "step14",
+		"step15", "step16"};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == NC_REQUEST_STEPS_MAX, "a name each");
+	return execution->request.is_workflow ? names[step - execution->step]
+					      : NC_RUNTIME_PROGRAM_NAME;
+}
+
+/* Replaces the variable of the same name, or adds it. */
+static void set_variable(const char **list, size_t *count, const char *word)
+{
+	size_t name = strcspn(word, "=") + 1;
+
+	for (size_t i = 0; i < *count; i++) {
+		if (strncmp(list[i], word, name) == 0) {
+			list[i] = word;
+			return;
+		}
+	}
+	list[(*count)++] = word;
+}
+
+/* The words of a template and then the pairs, each winning over those before; they are copied. */
+static int fill_env(struct nc_execution *execution, const struct paths *paths,
+	const char *const *template, const struct nc_request_pairs *const *pairs)
+{
+	const char *list[2 * NC_REQUEST_ENV_MAX + 64] = {NULL};
+	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20);
+	size_t n_template = 0, count = 0;
+	const char *word;
+	int r = 0;
+
+	if (template)
+		r = nc_runtime_argv(
+			template, paths->source, paths->program, NULL, 0, &words, &n_template);
+	for (; r == 0 && pairs && *pairs; pairs++)
+		for (size_t i = 0; i < (*pairs)->count; i++)
+			nc_buf_addf(&words, "%s=%s%c", (*pairs)->pair[i].name,
+				(*pairs)->pair[i].value, '\0');
+	if (r < 0 || words.error < 0)
+		return r < 0 ? r : words.error;
+	for (word = nc_buf_text(&words); word < nc_buf_text(&words) + words.size;
+		word += strlen(word) + 1)
+		if (count < sizeof(list) / sizeof(list[0]) - 1)
+			set_variable(list, &count, word);
+	nc_env_fill(&execution->env, paths->workspace, paths->temporary, list);
+	return 0;
+}
+
+static int fill_argv(struct nc_execution *execution, const char *const *template,
+	const struct paths *paths, const struct nc_request_words *args)
+{
+	return nc_runtime_argv(template, paths->source, paths->program,
+		args ? (char *const *)(uintptr_t)args->words : NULL, args ? args->count : 0,
+		&execution->argv.buf, &execution->argv.count);
+}
+
+/* The request's files, and the code of one step to be compiled or of all to be run. */
+static int fill_stream(struct nc_execution *execution, const struct nc_stage *stage)
+{
+	const struct nc_request *request = &execution->request;
+	struct nc_buf *stream = &execution->stream;
+	bool build = is_build(stage, execution);
+
+	stream->max = NC_REQUEST_FILES_SIZE_MAX + (size_t)NC_REQUEST_STEPS_MAX * NC_PROGRAM_MAX +
+		      STREAM_EXTRA;
+	for (size_t i = 0; i < request->files.count; i++) {
+		const struct nc_request_file *file = &request->files.file[i];
+
+		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
+	}
+	for (size_t i = 0; i < request->n_steps; i++) {
+		const struct nc_step_state *step = &execution->step[i];
+
+		if (build && i != stage->step)
+			continue;
+		if (build || !step->program)
+			nc_pack_add(stream, step->source, request->step[i].code,
+				request->step[i].code_size, false);
+		else
+			nc_pack_add(stream, nc_step_program_name(execution, step), step->program,
+				step->program_size, true);
+	}
+	nc_pack_end(stream);
+	return stream->error;
+}
+
+/* Words for nacre-files, which finds itself. */
+static void files_words(struct nc_execution *execution, const struct nc_stage *stage)
+{
+	const struct nc_request_words *patterns = &execution->request.capture;
+	char bytes[32], files[32];
+
+	nc_word_add(&execution->argv, "nacre-files");
+	nc_word_add(&execution->argv, stage->kind == NC_STAGE_PUT ? "put" : "get");
+	execution->order.flags |= NC_ORDER_FILES;
+	if (stage->kind == NC_STAGE_PUT)
+		return;
+	(void)snprintf(bytes, sizeof(bytes), "%u",
+		stage->kind == NC_STAGE_FETCH ? NC_PROGRAM_MAX : NC_CAPTURE_BYTES_MAX);
+	(void)snprintf(files, sizeof(files), "%u", NC_CAPTURE_FILES_MAX);
+	nc_word_add(&execution->argv, bytes);
+	nc_word_add(&execution->argv, files);
+	if (stage->kind == NC_STAGE_FETCH)
+		nc_word_add(&execution->argv,
+			nc_step_program_name(execution, &execution->step[stage->step]));
+	for (size_t i = 0; stage->kind == NC_STAGE_CAPTURE && i < patterns->count; i++)
+		nc_word_add(&execution->argv, patterns->words[i]);
+}
+
+/* Files are moved and compilers run by limits of their own; a disk has one size for all. */
+static void stage_limits(struct nc_execution *execution, const struct nc_stage *stage)
+{
+	struct nc_box_limits *limits = &execution->order.limits;
+	const struct nc_request_step *wanted = &execution->request.step[stage->step];
+
+	*limits = execution->limits;
+	if (is_build(stage, execution)) {
+		const struct nc_runtime_needs *needs =
+			&execution->step[stage->step].runtime->compile.needs;
+
+		limits->disk_bytes = needs->disk_mb * MB + NC_REQUEST_FILES_SIZE_MAX;
+		limits->inodes = limits->disk_bytes / 4096 + 64;
+		limits->memory_bytes = needs->memory_mb * MB;
+		limits->pids = needs->processes;
+		limits->wall_ms = needs->wall_seconds * 1000ULL;
+		limits->cpu_time_ms = 0;
+		limits->cpu_milli = 4000; /* a compiler that is waited for may have more */
+		limits->open_files = 1024;
+	}
+	if (stage->kind == NC_STAGE_RUN && wanted->wall_ms.given)
+		limits->wall_ms = wanted->wall_ms.value;
+	if (execution->order.flags & NC_ORDER_FILES || stage->kind == NC_STAGE_PROBE) {
+		limits->memory_bytes = FILES_MEMORY + limits->disk_bytes;
+		limits->cpu_milli = 1000;
+		limits->cpu_time_ms = 0;
+		limits->wall_ms = FILES_WALL_MS;
+		limits->pids = 32;
+		limits->open_files = 256;
+	}
+}
+
+static int fill_words(struct nc_execution *execution, const struct nc_stage *stage)
+{
+	const struct nc_request *request = &execution->request;
+	struct nc_step_state *step =
+		stage->step < request->n_steps ? &execution->step[stage->step] : NULL;
+	const struct nc_request_pairs *const pairs[] = {
+		&request->env, step ? &request->step[stage->step].env : NULL, NULL};
+	struct paths paths;
+	int r;
+
+	find_paths(execution, step, &paths);
+	switch (stage->kind) {
+	case NC_STAGE_COMPILE:
+		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
+		return r < 0 ? r : fill_env(execution, &paths, step->runtime->compile.env, NULL);
+	case NC_STAGE_PROBE:
+		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
+		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL);
+	case NC_STAGE_RUN:
+		r = fill_argv(execution, step->run_argv ? step->run_argv : step->runtime->run.argv,
+			&paths, &request->step[stage->step].args);
+		return r < 0 ? r : fill_env(execution, &paths, step->runtime->run.env, pairs);
+	case NC_STAGE_PUT:
+	case NC_STAGE_FETCH:
+	case NC_STAGE_CAPTURE:
+		break;
+	}
+	files_words(execution, stage);
+	return 0;
+}
+
+static void reset(struct nc_execution *execution)
+{
+	nc_buf_done(&execution->argv.buf);
+	nc_buf_done(&execution->env.buf);
+	nc_buf_done(&execution->stream);
+	nc_buf_done(&execution->said);
+	execution->argv = execution->env = (struct nc_word_list)NC_WORD_LIST;
+	execution->said = (struct nc_buf)NC_BUF(64U * 1024);
+}
+
+int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	const struct nc_stage *stage = &execution->stages[execution->at];
+	struct nc_wish unnamed = {.names = execution->wish.names};
+	struct nc_box_order *order = &execution->order;
+	struct nacre_err err = {0};
+	int r;
+
+	reset(execution);
+	*order = (struct nc_box_order){.id = execution->box_id,
+		.tier = is_build(stage, execution) ? NC_BOX_CONTAINER : execution->tier,
+		.flags = stage->last ? 0 : NC_ORDER_STAY};
+	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
+	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
+		&setup->spawn->host, setup->landlock, &err);
+	if (r < 0)
+		return nc_execution_fail(execution, "internal_error", "%s", err.message);
+	r = fill_words(execution, stage);
+	if (r == 0 && stage->kind == NC_STAGE_PUT)
+		r = fill_stream(execution, stage);
+	if (r == 0)
+		r = execution->argv.buf.error < 0 ? execution->argv.buf.error
+						  : execution->env.buf.error;
+	if (r < 0)
+		return nc_execution_fail(execution, "error",
+			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
+	stage_limits(execution, stage);
+	order->argv = nc_word_view(&execution->argv);
+	order->env = nc_word_view(&execution->env);
+	spec->order = order;
+	spec->next = !stage->first;
+	spec->image_fd = spec->input_fd = -EBADF;
+	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;
+	if (stage->kind == NC_STAGE_PUT) {
+		spec->input = nc_buf_text(&execution->stream);
+		spec->input_size = execution->stream.size;
+	} else if (stage->kind == NC_STAGE_RUN) {
+		const struct nc_buf *input = &execution->step[stage->step].input;
+
+		spec->input = input->size > 0 ? input->data : NULL;
+		spec->input_size = input->size;
+		spec->input_fd =
+			stage->step == 0 && input->size == 0 ? execution->input_fd : -EBADF;
+	}
+	return 0;
+}

@@ -1,0 +1,18 @@
+/* Between the engine, which has the queue, and its executions. */
+#ifndef NC_WORK_H
+#define NC_WORK_H
+
+#include "engine/execution.h"
+
+/* It is its turn; nc_engine_finished follows, perhaps before the return. */
+void nc_execution_begin(struct nc_execution *execution);
+
+/* Frees it with all it has; nothing of it may run. */
+void nc_execution_free(struct nc_execution *execution);
+
+/* Its outcome is there: replies and frees it. */
+void nc_engine_finished(struct nc_execution *execution);
+
+struct nc_hub *nc_engine_hub(const struct nc_engine *engine);
+
+#endif
