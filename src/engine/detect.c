@@ -60,6 +60,7 @@ static bool read_shebang(const char *code, size_t size, char *out, size_t out_si
 		if (!nc_streq(out, "env"))
 			return true;
 	}
+	out[0] = '\0';
 	return false;
 }
 
@@ -162,6 +163,12 @@ static bool is_clear(const struct candidate *a, const struct candidate *b)
 	return b->faults / 2 > a->faults || (a->faults == 0 && b->faults > 0);
 }
 
+/* Whether a program with an error in it still looks like one. */
+static bool looks_faulty(const struct candidate *candidate, size_t size)
+{
+	return candidate->marks >= 4 || (candidate->marks >= 2 && candidate->faults <= size / 4);
+}
+
 /* The winner; NULL: nobody, or several. *ret_parsed: its grammar alone made it win. */
 static const struct candidate *judge(const struct contest *contest, size_t size, bool *ret_parsed)
 {
@@ -170,8 +177,7 @@ static const struct candidate *judge(const struct contest *contest, size_t size,
 	for (size_t i = 1; i < contest->count; i++)
 		if (is_better(&contest->list[i], best))
 			best = &contest->list[i];
-	/* a program with an error in it is still a program, if it looks like one */
-	if (!best || (best->faults > 0 && (best->marks < 2 || best->faults > size / 4)))
+	if (!best || (best->faults > 0 && !looks_faulty(best, size)))
 		return NULL;
 	*ret_parsed = true;
 	for (size_t i = 0; i < contest->count; i++) {
@@ -233,18 +239,19 @@ static int detect_by_content(const char *code, size_t size, struct nc_detection 
 	unsigned int marks[NC_LANGUAGE_MAX] = {0};
 	struct contest contest = {0};
 	const struct candidate *winner;
-	bool parsed = false;
+	bool marked = nc_marks_count(code, size, marks), parsed = false;
 	int r;
 
 	/* without any mark it may still parse as one of those that need none */
-	if (!nc_marks_count(code, size, marks))
-		marks[NC_PYTHON] = marks[NC_JAVASCRIPT] = 1;
+	if (!marked)
+		marks[NC_PYTHON] = marks[NC_JAVASCRIPT] = marks[NC_SHELL] = 1;
 	r = hold(&contest, marks, code, size);
 	if (r < 0)
 		return r;
 	settle_typescript(&contest);
 	winner = judge(&contest, size, &parsed);
-	if (!winner)
+	/* unmarked, any words are a command, and any markup is JavaScript's JSX */
+	if (!winner || (!marked && (winner->language == NC_SHELL || code[0] == '<')))
 		return -ENOENT;
 	explain(&contest, winner, parsed, detection);
 	return 0;

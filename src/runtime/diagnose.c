@@ -1,6 +1,7 @@
 /* Where and why a program failed: what the languages' readers have in common. */
 #include "runtime/diagnose.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* "line:column" or "line" behind a file's name and its colon. */
@@ -19,20 +20,19 @@ static bool read_position(struct nc_span *span, struct nc_place_read *place)
 
 bool nc_span_place(struct nc_span *span, struct nc_place_read *ret_place)
 {
-	for (size_t i = 0; i < span->size; i++) {
+	for (size_t i = 0; i + 1 < span->size; i++) {
 		struct nc_place_read place = {.file = {span->text, i}};
-		struct nc_span rest;
+		struct nc_span rest = nc_span_behind(*span, span->text + i + 1);
 
 		if (span->text[i] == ' ' || span->text[i] == '\t')
 			return false;
-		if (span->text[i] != ':' || i == 0)
+		if (span->text[i] != ':' || !isdigit((unsigned char)rest.text[0]))
 			continue;
-		rest = nc_span_behind(*span, span->text + i + 1);
-		if (read_position(&rest, &place)) {
-			*span = rest;
-			*ret_place = place;
-			return true;
-		}
+		if (i == 0 || !read_position(&rest, &place))
+			return false;
+		*span = rest;
+		*ret_place = place;
+		return true;
 	}
 	return false;
 }

@@ -42,7 +42,8 @@ struct nc_place_read {
 	uint32_t line, column; /* column 0: none was given */
 };
 
-/* Takes "file:line:column" or "file:line" off the beginning. The file may hold colons, no blanks.
+/* Takes "file:line:column" or "file:line" off the beginning. The file holds no blanks, and no colon
+ * before a digit.
  */
 bool nc_span_place(struct nc_span *span, struct nc_place_read *ret_place);
 

@@ -16,7 +16,7 @@
 #define SECTIONS_FILE_MAX (1024U * 1024)
 
 struct section {
-	char head[256];
+	char head[1024];
 	struct nc_span body;
 };
 

@@ -97,13 +97,14 @@ static int tell(const char *path, const struct stat *st, int type, struct FTW *w
 {
 	cleanup_close int fd = -EBADF;
 	cleanup_free char *text = NULL;
+	enum nc_language language = nc_language_of_file(path);
 	struct nc_detection detection;
 	size_t size = 0;
 	int r;
 
 	(void)st;
 	(void)where;
-	if (type != FTW_F || nc_language_of_file(path) < 0)
+	if (type != FTW_F || language < 0)
 		return 0;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -112,8 +113,9 @@ static int tell(const char *path, const struct stat *st, int type, struct FTW *w
 	if (r < 0) {
 		not_told++;
 		print_message("%s: not told\n", path);
-	} else if (detection.language == nc_language_of_file(path)) {
-		told++;
+	} else if (detection.language == language ||
+		   (language == NC_TYPESCRIPT && detection.language == NC_JAVASCRIPT)) {
+		told++; /* TypeScript without types is JavaScript */
 	} else {
 		told_wrong++;
 		print_error("%s: told as %s: %s\n", path, name_of(r, &detection), detection.reason);

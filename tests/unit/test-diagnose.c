@@ -48,8 +48,9 @@ static void describe(int r, const struct nc_diagnostic *diagnostic, char *out, s
 	if (r == -ENOENT)
 		(void)snprintf(out, size, "nothing");
 	else
-		(void)snprintf(out, size, "%s:%u:%u %s | %s", diagnostic->file, diagnostic->line,
-			diagnostic->column, diagnostic->kind, diagnostic->message);
+		(void)snprintf(out, size, "%s:%u:%u %s |%s%s", diagnostic->file, diagnostic->line,
+			diagnostic->column, diagnostic->kind, *diagnostic->message ? " " : "",
+			diagnostic->message);
 }
 
 static void test_real_texts(void **state)
