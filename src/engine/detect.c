@@ -94,7 +94,7 @@ static int count_faults(enum nc_language language, const char *code, size_t size
 		return 0;
 	}
 	r = nc_policy_faults(language, code, size, deadline_ns, ret_faults);
-	if (r == 0 && language == NC_TYPESCRIPT)
+	if (r == 0 && language == NC_TYPESCRIPT && *ret_faults < size / 2)
 		*ret_faults /= 4;
 	return r;
 }

@@ -464,18 +464,24 @@ static char pass_line(struct tokens *tokens, struct nc_span line)
 	return last;
 }
 
-/* Lines that go on in the next one: heads of statements, and of functions before their "{". */
+static bool begins_with_any(struct nc_span line, const char *const *words)
+{
+	for (; *words; words++)
+		if (nc_span_begins(line, *words) && is_whole(line, line.text, strlen(*words)))
+			return true;
+	return false;
+}
+
+/* Lines that go on in the next one: heads of statements and functions, long expressions. */
 static bool goes_on(struct nc_span line, struct nc_span rest)
 {
-	static const char *const heads[] = {"if", "for", "while", "else", "do", "switch"};
+	static const char *const heads[] = {"if", "for", "while", "else", "do", "switch", NULL};
+	static const char *const tails[] = {"{", "\"", "?", ":", "&&", "||", "+", "|", ".", NULL};
 	struct nc_span next = {0};
 
-	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
-		if (nc_span_begins(line, heads[i]) && is_whole(line, line.text, strlen(heads[i])))
-			return true;
 	(void)nc_span_line(&rest, &next);
 	(void)nc_span_skip_blanks(&next);
-	return nc_span_begins(next, "{");
+	return begins_with_any(line, heads) || begins_with_any(next, tails);
 }
 
 size_t nc_marks_c_faults(const char *code, size_t size)
@@ -493,7 +499,7 @@ size_t nc_marks_c_faults(const char *code, size_t size)
 		if (directive)
 			continue;
 		last = pass_line(&tokens, line);
-		if (last != '\0' && tokens.parens == 0 && !strchr(";{},:\\", last) &&
+		if (last != '\0' && tokens.parens == 0 && !strchr(";{},:\\|&+-*/=<>?", last) &&
 			!goes_on(line, rest))
 			tokens.faults += line.size;
 	}
