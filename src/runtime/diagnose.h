@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/span.h"
+
 enum nc_step {
 	NC_STEP_COMPILE,
 	NC_STEP_RUN,
@@ -34,45 +36,14 @@ struct nc_failure {
 	size_t size;
 };
 
-/* A piece of foreign bytes. */
-struct nc_span {
-	const char *text;
-	size_t size;
-};
-
-/* Takes the next line off rest, without its end. False: there is none. */
-bool nc_span_line(struct nc_span *rest, struct nc_span *ret_line);
-
-/* Takes word off the beginning; false, and nothing is taken, if span does not begin with it. */
-bool nc_span_skip(struct nc_span *span, const char *word);
-
-/* Whether span begins with word. */
-bool nc_span_begins(struct nc_span span, const char *word);
-
-/* Takes blanks off the beginning and returns their number. */
-size_t nc_span_skip_blanks(struct nc_span *span);
-
-/* Takes a number off the beginning; false if there is none, or one that is too large. */
-bool nc_span_number(struct nc_span *span, uint32_t *ret_number);
-
-/* Where word begins in span, for the first or the last time; NULL: nowhere. */
-const char *nc_span_find(struct nc_span span, const char *word);
-const char *nc_span_find_last(struct nc_span span, const char *word);
-
-/* What stands before and behind at, which is in span. */
-struct nc_span nc_span_before(struct nc_span span, const char *at);
-struct nc_span nc_span_behind(struct nc_span span, const char *at);
-
-/* Copies what can be shown of a span: cut where out ends, other bytes replaced. */
-void nc_span_copy(struct nc_span span, char *out, size_t size);
-
 /* A place in a file. */
 struct nc_place_read {
 	struct nc_span file;
 	uint32_t line, column; /* column 0: none was given */
 };
 
-/* Takes "file:line:column" or "file:line" off the beginning. The file may hold colons, no blanks.
+/* Takes "file:line:column" or "file:line" off the beginning. The file holds no blanks, and no colon
+ * before a digit.
  */
 bool nc_span_place(struct nc_span *span, struct nc_place_read *ret_place);
 

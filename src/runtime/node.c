@@ -92,6 +92,7 @@ struct report {
 	enum part part;
 	struct nc_diagnostic found;
 	bool placed;		 /* found has its place */
+	bool is_value;		 /* what was thrown is no Error, and the title its text */
 	struct nc_span title;	 /* of an uncaught exception */
 	struct nc_span previous; /* the line before */
 };
@@ -155,6 +156,7 @@ static void note_title(struct report *report, struct nc_span line)
 	if (line.size == 0 || nc_span_begins(line, "Node.js v"))
 		return;
 	if (nc_span_begins(line, "(Use `node")) {
+		report->is_value = true;
 		report->part = PART_STACK;
 	} else if (report->part == PART_CARET || better) {
 		report->title = line;
@@ -214,6 +216,9 @@ bool nc_node_diagnose(const struct nc_failure *failure, struct nc_diagnostic *di
 		return false;
 	*diagnostic = report.found;
 	(void)nc_span_skip_blanks(&report.title);
-	nc_diagnostic_title(diagnostic, report.title);
+	if (report.is_value)
+		nc_diagnostic_say(diagnostic, "", report.title);
+	else
+		nc_diagnostic_title(diagnostic, report.title);
 	return true;
 }
