@@ -278,8 +278,7 @@ static int watch(struct nc_command *command)
 	command->pending = malloc(CHUNK);
 	if (!command->pending)
 		return -ENOMEM;
-	r = nc_poll_new(loop, command->spec.input_fd, 0, on_source, command,
-		&command->source_poll);
+	r = nc_poll_new(loop, command->spec.input_fd, 0, on_source, command, &command->source_poll);
 	return r == -EPERM ? 0 : r;
 }
 

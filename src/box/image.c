@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "box/store.h"
 #include "kernel/privilege.h"
 #include "kernel/tree.h"
 
@@ -50,121 +51,16 @@ int nc_image_name_check(const char *name, struct nacre_err *err)
 		nc_text_quote(quoted, name), NC_IMAGE_NAME_MAX);
 }
 
-/* The state directory, as text. */
-static int state_path(char *out, size_t size, struct nacre_err *err)
-{
-	const char *state = getenv("NACRE_STATE"), *data = getenv("XDG_DATA_HOME");
-	const char *home = getenv("HOME");
-	int n;
-
-	if (state && state[0] == '/')
-		n = snprintf(out, size, "%s", state);
-	else if (geteuid() == 0)
-		n = snprintf(out, size, "/var/lib/nacre");
-	else if (data && data[0] == '/')
-		n = snprintf(out, size, "%s/nacre", data);
-	else if (home && home[0] == '/')
-		n = snprintf(out, size, "%s/.local/share/nacre", home);
-	else
-		return nc_err_set(err, -ENXIO, "HOME is not set, so images have no place");
-	if (n >= (int)size)
-		return nc_err_set(err, -ENAMETOOLONG, "The place of images");
-	while (n > 1 && out[n - 1] == '/')
-		out[--n] = '\0';
-	return 0;
-}
-
-/*
- * With ranges: acts as the worker until act_as_self(). The store is the worker's to change, also
- * while we look at it, and root's hand could be led anywhere by that.
- */
-static int act_as_worker(bool ranges)
-{
-	if (!ranges)
-		return 0;
-	return setegid(NC_WORKER_ID) < 0 || seteuid(NC_WORKER_ID) < 0 ? -errno : 0;
-}
-
-static void act_as_self(bool ranges)
-{
-	int saved = errno;
-
-	/* back to what we still are: neither can fail, and to go on in between would be worse */
-	if (ranges && (seteuid(0) < 0 || setegid(getgid()) < 0))
-		abort();
-	errno = saved;
-}
-
-static int own_dir(const char *path, mode_t mode, bool ranges)
-{
-	cleanup_close int fd = open(path, DIR_FLAGS);
-
-	if (fd < 0 || (ranges && fchown(fd, NC_WORKER_ID, NC_WORKER_ID) < 0))
-		return -errno;
-	return fchmod(fd, mode) < 0 ? -errno : 0;
-}
-
-/*
- * Makes the state directory and all above it. Only itself becomes the worker's, if it is new, and
- * appears as such at once: another import may be waiting for it.
- */
-static int make_state(char *path, bool ranges)
-{
-	char fresh[4096 + 1 + NC_ID_SIZE], id[NC_ID_SIZE];
-	const mode_t mode = ranges ? 0755 : 0700;
-	int r;
-
-	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-		*at = '\0';
-		if (mkdir(path, mode) < 0 && errno != EEXIST)
-			return -errno;
-		*at = '/';
-	}
-	if (access(path, F_OK) == 0)
-		return 0;
-	r = nc_id_new("st", id);
-	if (r < 0)
-		return r;
-	(void)snprintf(fresh, sizeof(fresh), "%s.%s", path, id);
-	if (mkdir(fresh, 0700) < 0)
-		return -errno;
-	r = own_dir(fresh, mode, ranges);
-	if (r == 0 && renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)rmdir(fresh); /* empty, and ours */
-	return r == -EEXIST ? 0 : r;
-}
-
-/* <state>/images, made if it is to be. A descriptor with flags, or -errno. */
-static int open_store(const char *state, bool make, bool ranges, int flags)
-{
-	/* the way there is the caller's to walk; the worker may have no right to */
-	cleanup_close int state_fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = -1, r;
-
-	if (state_fd < 0)
-		return -errno;
-	r = act_as_worker(ranges);
-	if (r < 0)
-		return r;
-	if (!make || mkdirat(state_fd, "images", 0700) == 0 || errno == EEXIST)
-		fd = openat(state_fd, "images", flags);
-	act_as_self(ranges);
-	return fd < 0 ? -errno : fd;
-}
-
 int nc_image_open(const char *name, struct nacre_err *err)
 {
 	cleanup_close int store_fd = -EBADF;
-	char state[4096];
 	int fd, r = nc_image_name_check(name, err);
 
-	if (r == 0)
-		r = state_path(state, sizeof(state), err);
 	if (r < 0)
 		return r;
-	store_fd = open_store(state, false, false, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	store_fd = nc_store_find("images", err);
+	if (err->code < 0)
+		return err->code;
 	/* to read: the spawner takes no mere path descriptor, which a worker has of everything */
 	fd = store_fd < 0 ? store_fd
 			  : openat(store_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -176,40 +72,9 @@ int nc_image_open(const char *name, struct nacre_err *err)
 	return fd < 0 ? nc_err_errno(err, fd, "Open image '%s'", name) : fd;
 }
 
-/* A store of somebody else could be changed by him, and not by the worker. */
-static int check_owner(int store_fd, const char *state, bool ranges, struct nacre_err *err)
-{
-	uid_t wanted = ranges ? NC_WORKER_ID : geteuid();
-	struct stat status;
-
-	if (fstat(store_fd, &status) < 0)
-		return nc_err_errno(err, -errno, "Look at '%s/images'", state);
-	if (status.st_uid == wanted && !(status.st_mode & (S_IWGRP | S_IWOTH)))
-		return 0;
-	return nc_err_set(err, -EPERM,
-		"'%s/images' must belong to user %u and to nobody else: chown -R %u:%u and chmod "
-		"0700",
-		state, wanted, wanted, wanted);
-}
-
 int nc_image_store_open(bool make, bool ranges, struct nacre_err *err)
 {
-	cleanup_close int fd = -EBADF;
-	char state[4096];
-	int r = state_path(state, sizeof(state), err);
-
-	if (r < 0)
-		return r;
-	r = make ? make_state(state, ranges) : 0;
-	if (r == 0)
-		r = fd = open_store(state, make, ranges, DIR_FLAGS);
-	if (r == -ENOENT && !make)
-		return r;
-	if (r < 0)
-		return nc_err_errno(err, r, "Open '%s/images'%s", state,
-			r == -EACCES && ranges ? ", which must be the worker's" : "");
-	r = check_owner(fd, state, ranges, err);
-	return r < 0 ? r : take_fd(fd);
+	return nc_store_open("images", make, ranges, err);
 }
 
 /* -EAGAIN: a sweep was at it before we had locked it. */
@@ -236,13 +101,13 @@ int nc_image_stage_open(
 	int store_fd, bool ranges, struct nc_image_stage *ret_stage, struct nacre_err *err)
 {
 	struct nc_image_stage stage = {.dir_fd = -EBADF};
-	int r = act_as_worker(ranges);
+	int r = nc_store_act_as_worker(ranges);
 
 	if (r == 0) {
 		r = -EAGAIN;
 		for (int i = 0; r == -EAGAIN && i < 8; i++)
 			r = make_stage(store_fd, &stage);
-		act_as_self(ranges);
+		nc_store_act_as_self(ranges);
 	}
 	if (r < 0)
 		return nc_err_errno(err, r, "Make a staging directory among the images");
@@ -253,14 +118,14 @@ int nc_image_stage_open(
 int nc_image_stage_root(const struct nc_image_stage *stage, bool ranges, struct nacre_err *err)
 {
 	cleanup_close int fd = -EBADF;
-	int r = act_as_worker(ranges);
+	int r = nc_store_act_as_worker(ranges);
 
 	if (r == 0) {
 		if (mkdirat(stage->dir_fd, STAGE_ROOT, 0755) < 0)
 			r = -errno;
 		else
 			r = fd = openat(stage->dir_fd, STAGE_ROOT, DIR_FLAGS | O_PATH);
-		act_as_self(ranges);
+		nc_store_act_as_self(ranges);
 	}
 	return r < 0 ? nc_err_errno(err, r, "Make a staging directory among the images")
 		     : take_fd(fd);
@@ -268,13 +133,13 @@ int nc_image_stage_root(const struct nc_image_stage *stage, bool ranges, struct 
 
 int nc_image_stage_close(int store_fd, bool ranges, struct nc_image_stage *stage)
 {
-	int r = act_as_worker(ranges);
+	int r = nc_store_act_as_worker(ranges);
 
 	if (r < 0)
 		return r;
 	r = nc_tree_remove(store_fd, stage->name, UINT64_MAX);
 	stage->dir_fd = nc_fd_close(stage->dir_fd);
-	act_as_self(ranges);
+	nc_store_act_as_self(ranges);
 	return r;
 }
 

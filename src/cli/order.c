@@ -73,20 +73,11 @@ static int read_time(const char *option, const char *text, uint64_t *ms, struct 
 	return 0;
 }
 
-static int read_limits(const struct nc_order_args *args, const struct nc_config *config,
-	struct nc_run *run, struct nacre_err *err)
+int nc_order_limits(const struct nc_order_args *args, struct nc_box_limits *limits,
+	uint64_t *output_max, struct nacre_err *err)
 {
-	const struct nc_limit_values *defaults = &config->limits.default_limits;
-	struct nc_box_limits *limits = &run->order.limits;
 	int r;
 
-	*limits = (struct nc_box_limits){.memory_bytes = defaults->memory_mb.number * MB,
-		.cpu_milli = defaults->cpu_cores.number,
-		.wall_ms = defaults->execution_time_seconds.number * 1000,
-		.pids = defaults->max_processes.number * THREADS_PER_PROCESS,
-		.disk_bytes = defaults->disk_mb.number * MB,
-		.open_files = OPEN_FILES};
-	run->output_max = 64 * MB;
 	if (args->cpus && nc_parse_milli(args->cpus, 10, 1024000, &limits->cpu_milli) < 0)
 		return wrong_value("cpus", args->cpus, "a number from 0.01 to 1024", err);
 	r = read_time("timeout", args->timeout, &limits->wall_ms, err);
@@ -101,9 +92,30 @@ static int read_limits(const struct nc_order_args *args, const struct nc_config 
 	if (r == 0)
 		r = read_size("disk", args->disk, MB, 64 * 1024, &limits->disk_bytes, err);
 	if (r == 0)
-		r = read_size("output", args->output, 1, 1, &run->output_max, err);
-	limits->inodes = limits->disk_bytes / BYTES_PER_INODE + 64;
-	return r < 0 ? r : read_number("inodes", args->inodes, 16, 1U << 30, &limits->inodes, err);
+		r = read_size("output", args->output, 1, 1, output_max, err);
+	if (r == 0)
+		r = read_number("inodes", args->inodes, 16, 1U << 30, &limits->inodes, err);
+	return r;
+}
+
+static int read_limits(const struct nc_order_args *args, const struct nc_config *config,
+	struct nc_run *run, struct nacre_err *err)
+{
+	const struct nc_limit_values *defaults = &config->limits.default_limits;
+	struct nc_box_limits *limits = &run->order.limits;
+	int r;
+
+	*limits = (struct nc_box_limits){.memory_bytes = defaults->memory_mb.number * MB,
+		.cpu_milli = defaults->cpu_cores.number,
+		.wall_ms = defaults->execution_time_seconds.number * 1000,
+		.pids = defaults->max_processes.number * THREADS_PER_PROCESS,
+		.disk_bytes = defaults->disk_mb.number * MB,
+		.open_files = OPEN_FILES};
+	run->output_max = 64 * MB;
+	r = nc_order_limits(args, limits, &run->output_max, err);
+	if (!args->inodes)
+		limits->inodes = limits->disk_bytes / BYTES_PER_INODE + 64;
+	return r;
 }
 
 static int read_tier(const struct nc_order_args *args, struct nc_run *run, struct nacre_err *err)

@@ -32,6 +32,10 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 	int n_words, struct nc_order *order, struct nacre_err *err);
 void nc_order_done(struct nc_order *order);
 
+/* Reads the limits alone, those that are given; the others stay as they are. */
+int nc_order_limits(const struct nc_order_args *args, struct nc_box_limits *limits,
+	uint64_t *output_max, struct nacre_err *err);
+
 #define cleanup_order nc_cleanup(nc_order_done)
 
 /*

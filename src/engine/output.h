@@ -6,6 +6,7 @@
 #define NC_OUTPUT_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"

@@ -59,41 +59,14 @@ static void read_policy(const struct nc_cursor *c)
 		*(enum nc_profile *)c->target = (enum nc_profile)chosen;
 }
 
-enum nc_language nc_request_language(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum nc_language language;
-	} others[] = {
-		{"python3", NC_PYTHON},
-		{"py", NC_PYTHON},
-		{"js", NC_JAVASCRIPT},
-		{"node", NC_JAVASCRIPT},
-		{"nodejs", NC_JAVASCRIPT},
-		{"ts", NC_TYPESCRIPT},
-		{"bash", NC_SHELL},
-		{"sh", NC_SHELL},
-		{"golang", NC_GO},
-		{"rs", NC_RUST},
-	};
-
-	for (enum nc_language i = 0; i < NC_LANGUAGE_MAX; i++)
-		if (nc_streq(nc_runtimes[i].name, name))
-			return i;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (nc_streq(others[i].name, name))
-			return others[i].language;
-	return NC_LANGUAGE_INVALID;
-}
-
 static void read_language(const struct nc_cursor *c)
 {
 	const char *text = json_string_value(c->value);
-	enum nc_language language = text ? nc_request_language(text) : NC_LANGUAGE_INVALID;
+	enum nc_language language = text ? nc_language_parse(text) : NC_LANGUAGE_INVALID;
 	const char *names[NC_LANGUAGE_MAX];
 
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
-		names[i] = nc_runtimes[i].name;
+		names[i] = nc_runtimes[i]->name;
 	if (language < 0)
 		(void)nc_read_choice(c, names, NC_LANGUAGE_MAX);
 	else

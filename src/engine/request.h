@@ -103,7 +103,4 @@ void nc_request_done(struct nc_request *request);
 
 #define cleanup_request nc_cleanup(nc_request_done)
 
-/* The language of a name such as "python" or "bash", or NC_LANGUAGE_INVALID. */
-enum nc_language nc_request_language(const char *name);
-
 #endif

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "engine/package.h"
 #include "engine/request.h"
+#include "runtime/runtime.h"
 
 static struct nc_faults faults;
 static size_t allocations_left = SIZE_MAX;
@@ -265,11 +266,11 @@ static void test_brackets_in_strings_are_no_values(void **state)
 static void test_languages(void **state)
 {
 	(void)state;
-	assert_int_equal(nc_request_language("python"), NC_PYTHON);
-	assert_int_equal(nc_request_language("bash"), NC_SHELL);
-	assert_int_equal(nc_request_language("c"), NC_C);
-	assert_int_equal(nc_request_language("java"), NC_LANGUAGE_INVALID);
-	assert_int_equal(nc_request_language(""), NC_LANGUAGE_INVALID);
+	assert_int_equal(nc_language_parse("python"), NC_PYTHON);
+	assert_int_equal(nc_language_parse("bash"), NC_SHELL);
+	assert_int_equal(nc_language_parse("c"), NC_C);
+	assert_int_equal(nc_language_parse("java"), NC_LANGUAGE_INVALID);
+	assert_int_equal(nc_language_parse(""), NC_LANGUAGE_INVALID);
 }
 
 static void test_package_names(void **state)

@@ -1,0 +1,468 @@
+/* nacre run: a program in a fresh box, by its language. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/store.h"
+#include "cli/cli.h"
+#include "cli/order.h"
+#include "engine/engine.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "kernel/privilege.h"
+
+static bool arg_cache, arg_json;
+static const char *arg_code, *arg_lang, *arg_packages, *arg_policy;
+static struct nc_words arg_input, arg_file, arg_capture;
+static struct nc_order_args args;
+
+static const struct nc_option options[] = {
+	{.name = "cache", .help = "Answer an equal request from the cache", .flag = &arg_cache},
+	{.name = "capture",
+		.value = "GLOB",
+		.help = "Bring files back in the reply; repeatable",
+		.words = &arg_capture},
+	{.name = "code",
+		.letter = 'c',
+		.value = "CODE",
+		.help = "The program, instead of a file",
+		.text = &arg_code},
+	{.name = "cpu-time",
+		.value = "TIME",
+		.help = "CPU time, in seconds or with a unit",
+		.text = &args.cpu_time},
+	{.name = "cpus", .value = "N", .help = "CPU cores, such as 0.5", .text = &args.cpus},
+	{.name = "disk", .value = "SIZE", .help = "Disk, in MB or with a unit", .text = &args.disk},
+	{.name = "env", .value = "K=V", .help = "Set a variable; repeatable", .words = &args.env},
+	{.name = "file",
+		.value = "SRC[:DST]",
+		.help = "Put a file into the workspace; repeatable",
+		.words = &arg_file},
+	{.name = "files", .value = "N", .help = "Open files of each process", .text = &args.files},
+	{.name = "inodes",
+		.value = "N",
+		.help = "Files and directories on its disk",
+		.text = &args.inodes},
+	{.name = "input",
+		.value = "LINE",
+		.help = "A line of its input; repeatable",
+		.words = &arg_input},
+	{.name = "json", .help = "Print one JSON object, the reply", .flag = &arg_json},
+	{.name = "lang",
+		.value = "LANGUAGE",
+		.help = "The language; else it is told from name and content",
+		.text = &arg_lang},
+	{.name = "memory",
+		.value = "SIZE",
+		.help = "Memory, in MB or with a unit",
+		.text = &args.memory},
+	{.name = "output",
+		.value = "SIZE",
+		.help = "Most output, in bytes or with a unit",
+		.text = &args.output},
+	{.name = "packages",
+		.value = "A,B",
+		.help = "Packages that the program needs",
+		.text = &arg_packages},
+	{.name = "pids", .value = "N", .help = "Processes and threads at once", .text = &args.pids},
+	{.name = "policy",
+		.value = "NAME",
+		.help = "standard (built in), strict or audit",
+		.text = &arg_policy},
+	{.name = "tier", .value = "TIER", .help = "container or process", .text = &args.tier},
+	{.name = "timeout",
+		.value = "TIME",
+		.help = "Wall time, in seconds or with a unit",
+		.text = &args.timeout},
+	{0},
+};
+
+static int read_all(
+	const char *name, size_t max, char **ret_text, size_t *ret_size, struct nacre_err *err)
+{
+	cleanup_close int opened = -EBADF;
+	char quoted[NC_TEXT_QUOTED_MAX];
+	int r, fd = STDIN_FILENO;
+
+	if (!nc_streq(name, "-"))
+		fd = opened = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	r = fd < 0 ? -errno : nc_fd_read_all(fd, max, ret_text, ret_size);
+	if (r == -EFBIG)
+		return nc_err_set(
+			err, r, "%s: more than %zu bytes", nc_text_quote(quoted, name), max);
+	return r < 0 ? nc_err_errno(err, r, "%s", nc_text_quote(quoted, name)) : 0;
+}
+
+/* SRC[:DST]; the base name where no other is given. */
+static int add_file(json_t *files, const char *word, struct nacre_err *err)
+{
+	cleanup_free char *source = strdup(word), *data = NULL, *text = NULL;
+	char *colon = source ? strrchr(source, ':') : NULL;
+	const char *target;
+	struct stat status;
+	size_t size;
+	int r;
+
+	if (!source)
+		return nc_err_errno(err, -ENOMEM, "Option '--file'");
+	if (colon)
+		*colon = '\0';
+	target = colon ? colon + 1 : strrchr(source, '/') ? strrchr(source, '/') + 1 : source;
+	r = read_all(source, NC_REQUEST_FILES_SIZE_MAX, &data, &size, err);
+	if (r == 0)
+		r = nc_base64_encode(data, size, &text);
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--file'");
+	/* a name that is not UTF-8 cannot be said in a request */
+	if (json_object_set_new(files, target,
+		    json_pack("{s:s, s:b}", "base64", text, "executable",
+			    stat(source, &status) == 0 && (status.st_mode & 0111) != 0)) < 0)
+		return nc_err_set(err, -EINVAL, "Option '--file': the name is not UTF-8");
+	return 0;
+}
+
+static json_t *words_json(char *const *words, size_t count)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < count; i++)
+		(void)json_array_append_new(list, json_string(words[i]));
+	if (json_array_size(list) == count)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
+static json_t *env_json(void)
+{
+	json_t *object = json_object();
+
+	for (size_t i = 0; object && i < args.env.count; i++) {
+		const char *equals = strchrnul(args.env.words[i], '=');
+
+		(void)json_object_setn_new_nocheck(object, args.env.words[i],
+			(size_t)(equals - args.env.words[i]),
+			json_string(*equals ? equals + 1 : ""));
+	}
+	return object;
+}
+
+static json_t *packages_json(void)
+{
+	json_t *list = json_array();
+	cleanup_free char *copy = strdup(arg_packages);
+	char *rest = copy, *word;
+
+	while (list && copy && (word = strsep(&rest, ",")))
+		(void)json_array_append_new(list, json_string(word));
+	return list;
+}
+
+/* A member that is there only if it was asked for. */
+static int set(json_t *request, const char *name, json_t *value)
+{
+	return json_object_set_new(request, name, value);
+}
+
+/* The command line as a request, which is then held against the same rules as any other. */
+static int compose(json_t *request, const char *file, char **words, size_t n_words,
+	const char *code, size_t code_size, struct nacre_err *err)
+{
+	json_t *files = json_object();
+	int r = 0;
+
+	for (size_t i = 0; i < args.env.count; i++)
+		if (args.env.words[i][0] == '=' || !strchr(args.env.words[i], '='))
+			return nc_err_set(err, -EINVAL, "Option '--env': expected NAME=VALUE");
+	for (size_t i = 0; r == 0 && i < arg_file.count; i++)
+		r = add_file(files, arg_file.words[i], err);
+	if (r < 0) {
+		json_decref(files);
+		return r;
+	}
+	r |= set(request, "files", files);
+	r |= set(request, "code", json_stringn(code, code_size));
+	if (r < 0)
+		return nc_err_set(err, -EINVAL, "The program is not UTF-8");
+	r |= set(request, "args", words_json(words, n_words));
+	r |= set(request, "env", env_json());
+	r |= set(request, "inputs",
+		words_json((char *const *)(uintptr_t)arg_input.words, arg_input.count));
+	r |= set(request, "capture",
+		words_json((char *const *)(uintptr_t)arg_capture.words, arg_capture.count));
+	r |= set(request, "cache", json_boolean(arg_cache));
+	if (file && !nc_streq(file, "-"))
+		r |= set(request, "file",
+			json_string(strrchr(file, '/') ? strrchr(file, '/') + 1 : file));
+	if (arg_lang)
+		r |= set(request, "language", json_string(arg_lang));
+	if (arg_policy)
+		r |= set(request, "policy", json_string(arg_policy));
+	if (args.tier)
+		r |= set(request, "tier", json_string(args.tier));
+	if (arg_packages)
+		r |= set(request, "packages", packages_json());
+	return r < 0 ? nc_err_set(err, -EINVAL, "Words of the command line are not UTF-8") : 0;
+}
+
+/* Which option a fault of the request is about. */
+static const char *option_of(const char *pointer)
+{
+	static const char *const names[][2] = {{"/language", "--lang"}, {"/args", "ARGUMENT"},
+		{"/inputs", "--input"}, {"/files", "--file"}, {"/env", "--env"},
+		{"/capture", "--capture"}, {"/packages", "--packages"}, {"/policy", "--policy"},
+		{"/tier", "--tier"}, {"/code", "CODE"}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (nc_text_after(pointer, names[i][0]))
+			return names[i][1];
+	return pointer;
+}
+
+static int parse(json_t *source, struct nc_request *request, struct nacre_err *err)
+{
+	static struct nc_faults faults;
+	char *text = json_dumps(source, JSON_COMPACT);
+	int r = text ? nc_request_parse(text, strlen(text), request, &faults) : -ENOMEM;
+
+	free(text);
+	if (r != -EINVAL)
+		return r < 0 ? nc_err_errno(err, r, "Read the request") : 0;
+	for (size_t i = 1; i < faults.count; i++)
+		fprintf(stderr, "nacre run: %s: %s\n", option_of(faults.fault[i].pointer),
+			faults.fault[i].message);
+	return nc_err_set(
+		err, r, "%s: %s", option_of(faults.fault[0].pointer), faults.fault[0].message);
+}
+
+static void name_limit(struct nc_request_limit *limit, const char *given, uint64_t value)
+{
+	if (given)
+		*limit = (struct nc_request_limit){.value = value, .given = true};
+}
+
+static int read_limits(struct nc_request_limits *limits, struct nacre_err *err)
+{
+	struct nc_box_limits named = {0};
+	uint64_t output = 0;
+	int r = nc_order_limits(&args, &named, &output, err);
+
+	name_limit(&limits->memory_bytes, args.memory, named.memory_bytes);
+	name_limit(&limits->cpu_milli, args.cpus, named.cpu_milli);
+	name_limit(&limits->cpu_time_ms, args.cpu_time, named.cpu_time_ms);
+	name_limit(&limits->wall_ms, args.timeout, named.wall_ms);
+	name_limit(&limits->processes, args.pids, named.pids);
+	name_limit(&limits->disk_bytes, args.disk, named.disk_bytes);
+	name_limit(&limits->inodes, args.inodes, named.inodes);
+	name_limit(&limits->open_files, args.files, named.open_files);
+	name_limit(&limits->output_bytes, args.output, output);
+	return r;
+}
+
+static int read_request(
+	int n_words, char **words, struct nc_request *request, struct nacre_err *err)
+{
+	cleanup_json json_t *source = json_object();
+	cleanup_free char *text = NULL;
+	const char *file = arg_code ? NULL : n_words > 0 ? words[0] : NULL;
+	size_t size = arg_code ? strlen(arg_code) : 0, skip = file ? 1 : 0;
+	int r;
+
+	if (!source)
+		return nc_err_errno(err, -ENOMEM, "Read the request");
+	if (!arg_code && !file)
+		return nc_err_set(err, -EINVAL,
+			"Name a program: nacre run FILE, nacre run -c CODE, or - for standard "
+			"input");
+	if (file) {
+		r = read_all(file, NC_REQUEST_CODE_MAX, &text, &size, err);
+		if (r < 0)
+			return r;
+	}
+	r = compose(source, file, words + skip, (size_t)n_words - skip, arg_code ? arg_code : text,
+		size, err);
+	if (r == 0)
+		r = parse(source, request, err);
+	if (r == 0)
+		r = read_limits(&request->limits, err);
+	return r;
+}
+
+/*
+ * The program's input, through a descriptor of our own: the loop makes it non-blocking, which must
+ * not change the caller's.
+ */
+static int open_input(const char *file)
+{
+	int fd;
+
+	if (arg_input.count > 0 || (file && nc_streq(file, "-")))
+		return -EBADF;
+	fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? nc_fd_dup(STDIN_FILENO) : fd;
+}
+
+/* One run and its outcome. */
+struct task {
+	uv_loop_t loop;
+	json_t *reply;
+	bool done;
+};
+
+static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	(void)context;
+	/* a reader that leaves ends us as it ends any filter */
+	if (nc_fd_write_all(stream == NC_STREAM_OUTPUT ? STDOUT_FILENO : STDERR_FILENO, data,
+		    size) == -EPIPE) {
+		(void)signal(SIGPIPE, SIG_DFL);
+		(void)raise(SIGPIPE);
+	}
+}
+
+static void on_done(void *context, json_t *reply)
+{
+	struct task *task = context;
+
+	task->reply = reply;
+	task->done = true;
+	uv_stop(&task->loop);
+}
+
+/* The unprivileged half. */
+static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
+	struct nc_request *request, int input_fd, int cache_fd, struct task *task,
+	struct nacre_err *err)
+{
+	const struct nc_listener listener = {
+		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
+	struct nc_engine_setup setup = {.loop = &task->loop,
+		.spawn = spawn,
+		.config = config,
+		.cache_fd = cache_fd,
+		.max_running = 1,
+		.max_queued = 1};
+	struct nc_execution *execution;
+	struct nc_engine *engine = NULL;
+	char path[64];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", cache_fd);
+	setup.landlock = cache_fd >= 0 ? nc_fence_worker(path) : nc_fence_all();
+	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
+	if (r == 0)
+		r = uv_loop_init(&task->loop);
+	if (r < 0)
+		return nc_err_errno(err, r, "Restrict ourselves");
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = nc_spawn_connect(spawn, err);
+	if (r < 0)
+		return r;
+	r = nc_engine_new(&setup, &engine);
+	if (r < 0)
+		return nc_err_errno(err, r, "Begin the engine");
+	r = nc_engine_submit(engine, request, input_fd, &listener, &execution, err);
+	if (r == 0)
+		(void)uv_run(&task->loop, UV_RUN_DEFAULT);
+	nc_engine_free(engine);
+	(void)uv_run(&task->loop, UV_RUN_DEFAULT); /* closes what is closing */
+	if (r == 0 && !task->reply)
+		return nc_err_errno(err, -ENOMEM, "Make the reply");
+	return r;
+}
+
+static const char *text_of(const json_t *reply, const char *name)
+{
+	const char *text = json_string_value(json_object_get(reply, name));
+
+	return text ? text : "";
+}
+
+/* What a person needs to know beside the program's own words. */
+static void explain(const json_t *reply)
+{
+	const char *status = text_of(reply, "status"), *error = text_of(reply, "error");
+	const json_t *diagnostic = json_object_get(reply, "diagnostic"), *denial;
+	size_t i;
+
+	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
+		fputs(text_of(reply, "stderr"), stderr);
+	else if (!nc_streq(status, "success") && !nc_streq(status, "error"))
+		fprintf(stderr, "nacre run: %s: %s\n", status, error);
+	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
+		fprintf(stderr, "nacre run: %s\n", error);
+	json_array_foreach(json_object_get(reply, "denials"), i, denial) fprintf(stderr,
+		"nacre run: Refused: system call %s (%lld times)\n", text_of(denial, "object"),
+		(long long)json_integer_value(json_object_get(denial, "count")));
+}
+
+static int exit_code(const json_t *reply)
+{
+	const json_t *code = json_object_get(reply, "exit_code");
+	const json_t *ended_by = json_object_get(reply, "signal");
+	const char *status = text_of(reply, "status");
+
+	if (nc_streq(status, "timeout"))
+		return 124;
+	if (nc_streq(status, "blocked"))
+		return 126;
+	if (json_is_integer(ended_by))
+		return 128 + (int)json_integer_value(ended_by);
+	if (json_is_integer(code))
+		return (int)json_integer_value(code);
+	return nc_streq(status, "error") ? 127 : NC_EXIT_SELF;
+}
+
+static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
+{
+	const struct nc_spawn_setup setup = {.ready = 1};
+	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	cleanup_request struct nc_request request = {0};
+	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
+	struct nacre_err ignored = {0};
+	static struct task task;
+	bool ranges = false;
+	int code, r;
+
+	r = read_request(n_words, words, &request, err);
+	if (r == 0)
+		r = nc_privilege_ranges(&ranges, err);
+	if (r < 0)
+		return r;
+	input_fd = open_input(arg_code ? NULL : words[0]);
+	/* without a place for it nothing is kept, and all is compiled each time */
+	cache_fd = nc_store_open("cache", true, ranges, &ignored);
+	r = nc_spawn_start(&spawn, &setup, err);
+	if (r == 0)
+		r = run_as_worker(&spawn, cli->config, &request, input_fd, cache_fd, &task, err);
+	if (r < 0)
+		return r;
+	if (!arg_json)
+		explain(task.reply);
+	code = exit_code(task.reply);
+	if (arg_json && nc_json_print(stdout, task.reply, true) < 0)
+		return nc_err_set(err, -EIO, "Write the reply");
+	return code;
+}
+
+const struct nc_verb nc_verb_run = {
+	.name = "run",
+	.summary = "Run a program in a fresh box",
+	.arguments = "FILE|-c CODE|- [ARGUMENT...]",
+	.details = "Tells the language, asks the policy, compiles where that is needed, and runs\n"
+		   "the program in a box of its own. Its input and output are passed through, and\n"
+		   "its exit status is ours. - reads the program from standard input.",
+	.example = "nacre run --timeout 10s --json -c 'print(6 * 7)'",
+	.options = options,
+	.max_words = 4096,
+	.is_command = true,
+	.run = run,
+};
