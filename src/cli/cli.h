@@ -92,5 +92,6 @@ extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;
 extern const struct nc_verb nc_verb_exec;
 extern const struct nc_verb nc_verb_image;
+extern const struct nc_verb nc_verb_top;
 
 #endif
