@@ -43,35 +43,50 @@ static int read_file(pid_t pid, const char *name, char text[TEXT_SIZE])
 	return size > 0 ? 0 : -ESRCH;
 }
 
-static uint64_t ticks_to_us(unsigned long long ticks)
+static uint64_t ticks_to_us(uint64_t ticks)
 {
 	return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* "pid (name) state ...". The name may hold anything, also ')': it ends at the last one. */
+/* Numbers with blanks between them, at most max; how many there were. */
+static size_t parse_numbers(const char *text, uint64_t *ret_numbers, size_t max)
+{
+	size_t count = 0;
+	char *end;
+
+	for (; count < max; count++, text = end) {
+		ret_numbers[count] = strtoull(text, &end, 10);
+		if (end == text)
+			break;
+	}
+	return count;
+}
+
+/*
+ * "pid (name) state ...". The name may hold anything, also ')': it ends at the last one. The fields
+ * have numbers in proc(5); the state is 3.
+ */
 static int parse_stat(const char *text, struct nc_process *ret_process)
 {
+	enum { PARENT = 4, USER = 14, SYSTEM, USER_BELOW, SYSTEM_BELOW, THREADS = 20, START = 22 };
 	const char *name = strchr(text, '('), *end = strrchr(text, ')');
-	unsigned long long user, system, user_below, system_below;
 	struct nc_process process = {0};
+	uint64_t field[START + 1];
 	size_t size;
-	char state;
 
-	if (!name || !end || end < name ||
-		sscanf(end + 1,
-			" %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu %*d %*d "
-			"%lu %*d "
-			"%lu",
-			&state, &process.parent, &user, &system, &user_below, &system_below,
-			&process.threads, &process.start_ticks) != 8)
+	if (!name || !end || end < name || strlen(end) < 4 ||
+		parse_numbers(end + 3, field + PARENT, START + 1 - PARENT) < START + 1 - PARENT)
 		return -EPROTO;
 	size = (size_t)(end - name - 1);
 	if (size >= sizeof(process.name))
 		size = sizeof(process.name) - 1;
 	memcpy(process.name, name + 1, size);
-	process.user_us = ticks_to_us(user + user_below);
-	process.system_us = ticks_to_us(system + system_below);
-	process.dead = state == 'Z' || state == 'X';
+	process.parent = (pid_t)field[PARENT];
+	process.start_ticks = field[START];
+	process.user_us = ticks_to_us(field[USER] + field[USER_BELOW]);
+	process.system_us = ticks_to_us(field[SYSTEM] + field[SYSTEM_BELOW]);
+	process.threads = field[THREADS];
+	process.dead = end[2] == 'Z' || end[2] == 'X';
 	*ret_process = process;
 	return 0;
 }
@@ -128,13 +143,14 @@ int nc_process_list(struct nc_process **ret_list, size_t *ret_count)
 
 uint64_t nc_process_memory(pid_t pid)
 {
+	enum { TOTAL, RESIDENT, SHARED, FIELDS }; /* in pages */
 	char text[TEXT_SIZE];
-	unsigned long resident, shared;
+	uint64_t field[FIELDS];
 
-	if (read_file(pid, "statm", text) < 0 ||
-		sscanf(text, "%*u %lu %lu", &resident, &shared) != 2 || resident < shared)
+	if (read_file(pid, "statm", text) < 0 || parse_numbers(text, field, FIELDS) < FIELDS ||
+		field[RESIDENT] < field[SHARED])
 		return 0;
-	return (resident - shared) * (uint64_t)getpagesize();
+	return (field[RESIDENT] - field[SHARED]) * (uint64_t)getpagesize();
 }
 
 /* The number behind "name:" at the beginning of a line, or 0. */

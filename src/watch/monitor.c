@@ -5,6 +5,7 @@
  */
 #include "watch/monitor.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ int nc_monitor_start_processes(const pid_t *pids, size_t n_pids, size_t ring_siz
 
 	if (r < 0)
 		return r;
+	assert(monitor);
 	if (n_pids == 0 || n_pids > NC_MONITOR_PROCESSES_MAX)
 		return nc_err_set(err, -EINVAL, "Monitor %zu processes", n_pids);
 	for (size_t i = 0; i < n_pids; i++) {
@@ -191,6 +193,7 @@ int nc_monitor_start_group(const char *const *dirs, size_t n_dirs, size_t ring_s
 
 	if (r < 0)
 		return r;
+	assert(monitor);
 	r = nc_cgroup_view_open(&monitor->view, dirs, n_dirs);
 	if (r == 0)
 		r = nc_monitor_sample(monitor, NULL);
