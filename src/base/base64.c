@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 
@@ -88,8 +89,10 @@ int nc_base64_encode(const void *data, size_t size, char **ret_text)
 
 		for (size_t j = 0; j < n; j++)
 			bits |= (uint32_t)from[i + j] << (16 - 8 * j);
-		for (size_t j = 0; j < 4; j++)
-			text[used++] = j <= n ? alphabet[bits >> (18 - 6 * j) & 63] : '=';
+		memcpy(text + used, "====", 4);
+		for (size_t j = 0; j <= n; j++)
+			text[used + j] = alphabet[bits >> (18 - 6 * j) & 63];
+		used += 4;
 	}
 	text[used] = '\0';
 	*ret_text = text;

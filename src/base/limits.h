@@ -64,4 +64,13 @@
 /* Ids, tenants, names of steps and of labels. */
 #define NC_REQUEST_NAME_MAX 64U
 
+/* Processes of the machine that one look covers: twice the usual pid_max. */
+#define NC_PROCESSES_MAX 65536U
+/* Processes of a tree or a group that a monitor follows. */
+#define NC_MONITOR_PROCESSES_MAX 4096U
+/* Samples that a monitor keeps: an hour of one per second. */
+#define NC_MONITOR_RING_MAX 3600U
+/* Boxes that `nacre top` shows. */
+#define NC_BOXES_MAX 1024U
+
 #endif

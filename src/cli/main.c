@@ -29,6 +29,7 @@ static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_check,
 	&nc_verb_image,
 	&nc_verb_run,
+	&nc_verb_top,
 	&nc_verb_config,
 	&nc_verb_completion,
 	NULL,

@@ -222,7 +222,6 @@ static void read_base64(const struct nc_cursor *c)
 
 	if (!text)
 		return;
-	/* what is too much is told by the total, and not decoded: base64 is the longer form */
 	r = nc_base64_decode(text, json_string_length(c->value), &file->decoded, &file->size, &at);
 	file->data = file->decoded;
 	if (r == -ENOMEM)

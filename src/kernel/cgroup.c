@@ -86,7 +86,8 @@ static int take_mount(struct nc_cgroup_host *host, const char *line, const char 
 		if (host->v1_dir[i] || !nc_text_has_word(options, ',', v1_names[i]))
 			continue;
 		host->v1_dir[i] = own_dir(point, own_path(groups, v1_names[i], copy, sizeof(copy)));
-		if (!host->v1_dir[i])
+		host->v1_top[i] = strdup(point);
+		if (!host->v1_dir[i] || !host->v1_top[i])
 			return -ENOMEM;
 	}
 	return 0;
@@ -108,6 +109,16 @@ int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *group
 	return r;
 }
 
+const char *nc_cgroup_top(const struct nc_cgroup_host *host, const char *controllers)
+{
+	if (controllers[0] == '\0')
+		return host->v2_top;
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		if (nc_text_has_word(controllers, ',', v1_names[i]))
+			return host->v1_top[i];
+	return NULL;
+}
+
 int nc_cgroup_find(struct nc_cgroup_host *host)
 {
 	cleanup_free char *mounts = NULL;
@@ -123,8 +134,10 @@ void nc_cgroup_done(struct nc_cgroup_host *host)
 {
 	nc_freep(&host->v2_dir);
 	nc_freep(&host->v2_top);
-	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++) {
 		nc_freep(&host->v1_dir[i]);
+		nc_freep(&host->v1_top[i]);
+	}
 }
 
 const char *nc_cgroup_version(const struct nc_cgroup_host *host)

@@ -19,6 +19,7 @@ struct nc_cgroup_host {
 	char *v2_dir;				/* NULL: version 2 is not mounted */
 	char *v2_top;				/* where it is mounted */
 	char *v1_dir[NC_CGROUP_CONTROLLER_MAX]; /* NULL: not a version 1 controller here */
+	char *v1_top[NC_CGROUP_CONTROLLER_MAX]; /* where those are mounted */
 };
 
 /*
@@ -29,6 +30,12 @@ int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *group
 
 /* The same for this process. 0 or -errno. */
 int nc_cgroup_find(struct nc_cgroup_host *host);
+
+/*
+ * Where the hierarchy is mounted that /proc/PID/cgroup lists with these controllers, "" being
+ * version 2. NULL: it is not, or none of ours. Borrows from host.
+ */
+const char *nc_cgroup_top(const struct nc_cgroup_host *host, const char *controllers);
 
 void nc_cgroup_done(struct nc_cgroup_host *host);
 
