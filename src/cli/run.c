@@ -304,7 +304,8 @@ static int open_input(const char *file)
 {
 	int fd;
 
-	if (arg_input.count > 0 || (file && nc_streq(file, "-")))
+	/* what is kept must not depend on what nobody knows */
+	if (arg_input.count > 0 || arg_cache || (file && nc_streq(file, "-")))
 		return -EBADF;
 	fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? nc_fd_dup(STDIN_FILENO) : fd;
@@ -404,6 +405,18 @@ static void explain(const json_t *reply)
 		(long long)json_integer_value(json_object_get(denial, "count")));
 }
 
+/* What was printed when the reply was made. */
+static void print_kept(const json_t *reply)
+{
+	const json_t *output = json_object_get(reply, "output");
+	const json_t *error = json_object_get(reply, "stderr");
+
+	if (!json_is_true(json_object_get(reply, "cached")))
+		return;
+	on_printed(NULL, NC_STREAM_OUTPUT, json_string_value(output), json_string_length(output));
+	on_printed(NULL, NC_STREAM_ERROR, json_string_value(error), json_string_length(error));
+}
+
 static int exit_code(const json_t *reply)
 {
 	const json_t *code = json_object_get(reply, "exit_code");
@@ -445,8 +458,10 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = run_as_worker(&spawn, cli->config, &request, input_fd, cache_fd, &task, err);
 	if (r < 0)
 		return r;
-	if (!arg_json)
+	if (!arg_json) {
+		print_kept(task.reply);
 		explain(task.reply);
+	}
 	code = exit_code(task.reply);
 	if (arg_json && nc_json_print(stdout, task.reply, true) < 0)
 		return nc_err_set(err, -EIO, "Write the reply");

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/results.h"
 #include "engine/work.h"
 
 struct nc_engine {
@@ -58,10 +59,10 @@ static size_t running_of(const struct nc_engine *engine, const char *tenant)
 	return n;
 }
 
-/* Refused or cancelled: all that is left to do is the reply. */
+/* Refused, cancelled or known: all that is left to do is the reply. */
 static bool needs_no_box(const struct nc_execution *execution)
 {
-	return execution->status || execution->cancelled;
+	return execution->status || execution->cancelled || execution->kept;
 }
 
 /* The place in the queue of who is next; NULL: nobody may. */
@@ -140,6 +141,19 @@ static void take_turns(struct nc_engine *engine)
 	(void)uv_idle_start(engine->turn, on_turn); /* fails for a NULL callback only */
 }
 
+/* The reply, which is the same as an earlier one, or is kept for a later one. */
+static json_t *reply_of(struct nc_execution *execution)
+{
+	json_t *reply;
+
+	if (execution->kept && !execution->status)
+		return take_ptr(execution->kept);
+	reply = nc_execution_reply(execution);
+	if (reply)
+		nc_results_keep(execution, reply);
+	return reply;
+}
+
 void nc_engine_finished(struct nc_execution *execution)
 {
 	struct nc_engine *engine = execution->engine;
@@ -153,7 +167,7 @@ void nc_engine_finished(struct nc_execution *execution)
 		engine->load.memory_bytes -= execution->limits.memory_bytes;
 	}
 	if (!engine->ends) {
-		json_t *reply = nc_execution_reply(execution);
+		json_t *reply = reply_of(execution);
 
 		take_turns(engine);
 		execution->listener.done(execution->listener.context, reply);

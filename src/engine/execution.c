@@ -285,7 +285,7 @@ void nc_execution_begin(struct nc_execution *execution)
 {
 	if (execution->cancelled)
 		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
-	if (execution->status) {
+	if (execution->status || execution->kept) {
 		finish(execution);
 		return;
 	}
@@ -312,5 +312,6 @@ void nc_execution_free(struct nc_execution *execution)
 	nc_buf_done(&execution->said);
 	nc_unpack_done(&execution->unpack);
 	nc_request_done(&execution->request);
+	json_decref(execution->kept);
 	free(execution);
 }

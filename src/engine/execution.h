@@ -88,6 +88,8 @@ struct nc_execution {
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
 	bool captured;
+	char result_key[65]; /* of the reply in the cache; "": it is not to be kept */
+	json_t *kept;	     /* the reply, if it was there */
 	uint64_t submitted_ns, admitted_ns, prepared_ns, ran_ns, ended_ns;
 };
 
@@ -104,7 +106,9 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 const char *nc_step_program_name(
 	const struct nc_execution *execution, const struct nc_step_state *step);
 
-/* A new value; NULL: out of memory. */
+/* New values; NULL: out of memory. */
+json_t *nc_execution_name(const struct nc_execution *execution);
+json_t *nc_execution_labels(const struct nc_execution *execution);
 json_t *nc_execution_reply(const struct nc_execution *execution);
 
 /* Records why nothing more can be done. Returns -ECANCELED. */

@@ -270,7 +270,12 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		findings);
 }
 
-static json_t *labels_json(const struct nc_execution *execution)
+json_t *nc_execution_name(const struct nc_execution *execution)
+{
+	return json_string(*execution->request.id ? execution->request.id : execution->id);
+}
+
+json_t *nc_execution_labels(const struct nc_execution *execution)
 {
 	const struct nc_request_pairs *labels = &execution->request.labels;
 	json_t *object = json_object();
@@ -331,17 +336,18 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
-		"{s:s, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
-		"id", *execution->request.id ? execution->request.id : execution->id, "status",
-		status_of(execution), "error", error_of(execution), "execution_time",
-		(double)sum.usage.wall_ns / 1e9, "resource_usage", resource_usage_json(&sum.usage),
-		"tier", last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
+		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+		"id", nc_execution_name(execution), "status", status_of(execution), "error",
+		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
+		"resource_usage", resource_usage_json(&sum.usage), "tier",
+		last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
 		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
 		"truncated", is_truncated(execution), "risk", nc_severity_names[risk_of(execution)],
 		"strength", last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		nc_outcome_denials(&sum), "limits", limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
-		"cached", 0, "timings", timings_json(execution), "labels", labels_json(execution));
+		"cached", 0, "timings", timings_json(execution), "labels",
+		nc_execution_labels(execution));
 
 	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0)
 		return NULL;

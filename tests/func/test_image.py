@@ -577,4 +577,4 @@ def test_default_places(programs, tree, tmp_path, as_root):
         assert done.returncode == 0, done.stderr
         assert os.listdir(home / place / "images") == ["pearl"]
     done = subprocess.run([*nacre, "image", "list"], env={"PATH": env["PATH"]}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (125, "nacre image list: HOME is not set, so images have no place\n")
+    assert (done.returncode, done.stderr) == (125, "nacre image list: HOME is not set, so there is no place for what Nacre keeps\n")
