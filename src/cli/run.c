@@ -20,7 +20,7 @@
 #include "kernel/privilege.h"
 
 static bool arg_cache, arg_json;
-static const char *arg_code, *arg_lang, *arg_packages, *arg_policy;
+static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
 static struct nc_words arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
 
@@ -77,6 +77,10 @@ static const struct nc_option options[] = {
 		.value = "NAME",
 		.help = "standard (built in), strict or audit",
 		.text = &arg_policy},
+	{.name = "request",
+		.value = "FILE",
+		.help = "A whole request in JSON, instead of all this",
+		.text = &arg_request},
 	{.name = "tier", .value = "TIER", .help = "container or process", .text = &args.tier},
 	{.name = "timeout",
 		.value = "TIME",
@@ -222,18 +226,16 @@ static const char *option_of(const char *pointer)
 		{"/tier", "--tier"}, {"/code", "CODE"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (nc_text_after(pointer, names[i][0]))
+		if (!arg_request && nc_text_after(pointer, names[i][0]))
 			return names[i][1];
-	return pointer;
+	return *pointer ? pointer : "The request";
 }
 
-static int parse(json_t *source, struct nc_request *request, struct nacre_err *err)
+static int parse(const char *text, size_t size, struct nc_request *request, struct nacre_err *err)
 {
 	static struct nc_faults faults;
-	char *text = json_dumps(source, JSON_COMPACT);
-	int r = text ? nc_request_parse(text, strlen(text), request, &faults) : -ENOMEM;
+	int r = nc_request_parse(text, size, request, &faults);
 
-	free(text);
 	if (r != -EINVAL)
 		return r < 0 ? nc_err_errno(err, r, "Read the request") : 0;
 	for (size_t i = 1; i < faults.count; i++)
@@ -271,13 +273,20 @@ static int read_request(
 	int n_words, char **words, struct nc_request *request, struct nacre_err *err)
 {
 	cleanup_json json_t *source = json_object();
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = NULL, *composed = NULL;
 	const char *file = arg_code ? NULL : n_words > 0 ? words[0] : NULL;
 	size_t size = arg_code ? strlen(arg_code) : 0, skip = file ? 1 : 0;
 	int r;
 
 	if (!source)
 		return nc_err_errno(err, -ENOMEM, "Read the request");
+	if (arg_request) {
+		r = n_words > 0 || arg_code
+			    ? nc_err_set(err, -EINVAL,
+				      "Option '--request': it has the program and all else in it")
+			    : read_all(arg_request, NC_REQUEST_SIZE_MAX, &text, &size, err);
+		return r < 0 ? r : parse(text, size, request, err);
+	}
 	if (!arg_code && !file)
 		return nc_err_set(err, -EINVAL,
 			"Name a program: nacre run FILE, nacre run -c CODE, or - for standard "
@@ -289,8 +298,10 @@ static int read_request(
 	}
 	r = compose(source, file, words + skip, (size_t)n_words - skip, arg_code ? arg_code : text,
 		size, err);
+	composed = r == 0 ? json_dumps(source, JSON_COMPACT) : NULL;
 	if (r == 0)
-		r = parse(source, request, err);
+		r = composed ? parse(composed, strlen(composed), request, err)
+			     : nc_err_errno(err, -ENOMEM, "Read the request");
 	if (r == 0)
 		r = read_limits(&request->limits, err);
 	return r;
@@ -450,7 +461,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = nc_privilege_ranges(&ranges, err);
 	if (r < 0)
 		return r;
-	input_fd = open_input(arg_code ? NULL : words[0]);
+	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
 	r = nc_spawn_start(&spawn, &setup, err);
