@@ -25,6 +25,8 @@
 
 /* What `nacre doctor` keeps of the answer of a program that it asks for its version. */
 #define NC_PROBE_OUTPUT_MAX (64U * 1024)
+/* What is read of a failed program's messages to find the place of its error. */
+#define NC_DIAGNOSE_MAX (256U * 1024)
 /* A file below /proc or /sys that we read whole. */
 #define NC_PROC_FILE_MAX (256U * 1024)
 

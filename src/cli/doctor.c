@@ -47,7 +47,7 @@ struct questions {
 static void questions_start(struct questions *questions)
 {
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
-		questions->ask[i] = (struct nc_ask){.argv = nc_runtimes[i].version_argv};
+		questions->ask[i] = (struct nc_ask){.argv = nc_runtimes[i]->version_argv};
 	nc_tool_questions(&questions->ask[NC_LANGUAGE_MAX]);
 	for (size_t i = 0; i < NC_LANGUAGE_MAX + NC_TOOL_MAX; i++)
 		/* Node answers for both of its languages at once */
@@ -68,7 +68,7 @@ static void judge_languages(const struct questions *questions, struct findings *
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
 		size_t asked = i == NC_TYPESCRIPT ? NC_JAVASCRIPT : i;
 
-		nc_runtime_judge(&nc_runtimes[i], &questions->ask[asked], &findings->languages[i]);
+		nc_runtime_judge(nc_runtimes[i], &questions->ask[asked], &findings->languages[i]);
 	}
 }
 
@@ -157,12 +157,12 @@ static json_t *languages_json(const struct nc_runtime_report *languages)
 	for (size_t i = 0; object && i < NC_LANGUAGE_MAX; i++) {
 		const struct nc_runtime_report *report = &languages[i];
 
-		(void)json_object_set_new(object, nc_runtimes[i].name,
+		(void)json_object_set_new(object, nc_runtimes[i]->name,
 			json_pack("{s:b, s:s?, s:s?, s:s?, s:s?}", "ok", report->ok, "version",
 				report->version[0] ? report->version : NULL, "program",
 				report->program[0] ? report->program : NULL, "reason",
 				report->ok ? NULL : report->reason, "fix",
-				report->ok ? NULL : nc_runtimes[i].fix));
+				report->ok ? NULL : nc_runtimes[i]->fix));
 	}
 	return object;
 }
@@ -231,10 +231,10 @@ static void print_findings(const struct findings *findings, bool color)
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
 		const struct nc_runtime_report *report = &findings->languages[i];
 
-		printf("  %-12s %-8s %s\n", nc_runtimes[i].name,
+		printf("  %-12s %-8s %s\n", nc_runtimes[i]->name,
 			report->ok ? report->version : "none",
 			report->ok ? report->program : report->reason);
-		print_fix(report->ok ? NULL : nc_runtimes[i].fix);
+		print_fix(report->ok ? NULL : nc_runtimes[i]->fix);
 	}
 }
 
