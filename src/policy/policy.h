@@ -166,6 +166,15 @@ const struct nc_rule_text *nc_policy_rule(size_t index);
 /* The language of a file by its name or its first line; NC_LANGUAGE_INVALID if neither tells. */
 enum nc_language nc_policy_guess_language(const char *name, const char *text, size_t size);
 
+/*
+ * How badly text fits a language's grammar: the bytes that stand in no construct of it, and one for
+ * each token that is missing; 0: it parses. TypeScript is read with JavaScript's grammar, which
+ * stumbles over types. 0, -EINVAL for an unknown language, -EOPNOTSUPP for C, which has no grammar
+ * here; -EFBIG: it is larger than an analysis may be; -ETIME: deadline_ns has passed; -ENOMEM.
+ */
+int nc_policy_faults(enum nc_language language, const char *text, size_t size, uint64_t deadline_ns,
+	size_t *ret_faults);
+
 /* "python" and the like, as in the configuration; "sh" and "bash" are shell, "js" and so on. */
 enum nc_language nc_policy_parse_language(const char *name);
 extern const char *const nc_policy_language_names[NC_LANGUAGE_MAX];

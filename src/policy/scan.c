@@ -467,3 +467,42 @@ int nc_scan_run(struct nc_policy *policy, enum nc_language language, struct nc_r
 	free(scan);
 	return r;
 }
+
+/* The bytes below ERROR nodes, each counted once, and the nodes that were made up. */
+static size_t count_faults(const struct nc_tree *tree)
+{
+	size_t faults = 0;
+
+	for (uint32_t i = 0; i < tree->count;) {
+		const struct nc_node *node = &tree->nodes[i];
+
+		if (node->kind == NC_KIND_ERROR)
+			faults += node->end > node->start ? node->end - node->start : 1;
+		else if (node->missing)
+			faults++;
+		i = node->kind == NC_KIND_ERROR ? node->next : i + 1;
+	}
+	return faults;
+}
+
+int nc_policy_faults(enum nc_language language, const char *text, size_t size, uint64_t deadline_ns,
+	size_t *ret_faults)
+{
+	struct nc_grammar grammar = {0};
+	struct nc_tree tree;
+	int r;
+
+	if (language < 0 || language >= NC_LANGUAGE_MAX)
+		return -EINVAL;
+	if (!analysers[language])
+		return -EOPNOTSUPP;
+	if (size > NC_SOURCE_MAX)
+		return -EFBIG;
+	nc_grammar_init(&grammar, analysers[language]->grammar(), analysers[language]->kinds);
+	r = nc_tree_parse(&grammar, size > 0 ? text : "", (uint32_t)size, deadline_ns, &tree);
+	if (r < 0)
+		return r;
+	*ret_faults = count_faults(&tree);
+	nc_tree_done(&tree);
+	return 0;
+}

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "policy/bounds.h"
 #include "policy/policy.h"
 #include "policy/scan.h"
 
@@ -262,9 +264,36 @@ static void memory_that_runs_out_is_an_error(void **state)
 	}
 }
 
+/* How badly a text fits a grammar. */
+static void test_faults(void **state)
+{
+	static const char good[] = "def f(x):\n    return x\n", bad[] = "echo hi there (\n";
+	uint64_t deadline_ns = nc_clock_ns() + NC_PARSE_TIME_NS;
+	size_t faults = 77;
+
+	(void)state;
+	assert_int_equal(
+		nc_policy_faults(NC_C, good, strlen(good), deadline_ns, &faults), -EOPNOTSUPP);
+	assert_int_equal(nc_policy_faults(NC_LANGUAGE_MAX, good, 1, deadline_ns, &faults), -EINVAL);
+	assert_int_equal(
+		nc_policy_faults(NC_LANGUAGE_INVALID, good, 1, deadline_ns, &faults), -EINVAL);
+	assert_int_equal(
+		nc_policy_faults(NC_GO, good, NC_SOURCE_MAX + 1, deadline_ns, &faults), -EFBIG);
+	assert_int_equal(faults, 77);
+	assert_int_equal(nc_policy_faults(NC_PYTHON, good, strlen(good), deadline_ns, &faults), 0);
+	assert_int_equal(faults, 0);
+	assert_int_equal(nc_policy_faults(NC_GO, good, strlen(good), deadline_ns, &faults), 0);
+	assert_in_range(faults, 1, strlen(good));
+	assert_int_equal(nc_policy_faults(NC_PYTHON, bad, strlen(bad), deadline_ns, &faults), 0);
+	assert_in_range(faults, 5, strlen(bad));
+	assert_int_equal(nc_policy_faults(NC_PYTHON, NULL, 0, deadline_ns, &faults), 0);
+	assert_int_equal(faults, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_faults),
 		cmocka_unit_test(wrong_calls_are_refused),
 		cmocka_unit_test(nothing_is_harmless_in_every_language),
 		cmocka_unit_test(a_finding_says_where_and_why),
