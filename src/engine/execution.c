@@ -112,6 +112,10 @@ static int take_program(struct nc_execution *execution)
 
 		if (!nc_streq(file->path, name) || !file->data)
 			continue;
+		if (!file->executable)
+			return nc_execution_fail(execution, "error",
+				"The compiler made no program of it; does it have a main function, "
+				"and in Go a package main?");
 		step->program = file->data;
 		step->program_size = (size_t)file->size;
 		file->data = NULL;

@@ -142,6 +142,20 @@ static bool is_own_file(const struct nc_execution *execution, const char *path)
 	return false;
 }
 
+static int add_file(const struct nc_unpacked *file, json_t *files, json_t *skipped)
+{
+	/* names are bytes, and become text as output does */
+	cleanup_json json_t *path = nc_json_text(file->path, strlen(file->path));
+
+	if (!path)
+		return -1;
+	if (!file->error)
+		return json_object_set_new(files, json_string_value(path), file_json(file));
+	return json_array_append_new(
+		skipped, json_pack("{s:O, s:I, s:s}", "path", path, "size", (json_int_t)file->size,
+				 "reason", nc_errno_text(file->error)));
+}
+
 /* Captured files by path; those that stayed behind, with the reason. */
 static int add_files(const struct nc_execution *execution, json_t *reply)
 {
@@ -157,17 +171,9 @@ static int add_files(const struct nc_execution *execution, json_t *reply)
 	for (size_t i = 0; r == 0 && i < unpack->n_files; i++) {
 		const struct nc_unpacked *file = &unpack->files[i];
 
-		if (is_own_file(execution, file->path) ||
-			(!file->data && file->size > 0 && !file->error))
-			continue;
-		if (file->error)
-			r = json_array_append_new(
-				skipped, json_pack("{s:o, s:I, s:s}", "path",
-						 nc_json_text(file->path, strlen(file->path)),
-						 "size", (json_int_t)file->size, "reason",
-						 nc_errno_text(file->error)));
-		else
-			r = json_object_set_new_nocheck(files, file->path, file_json(file));
+		if (!is_own_file(execution, file->path) &&
+			(file->data || file->size == 0 || file->error))
+			r = add_file(file, files, skipped);
 	}
 	r |= json_object_set_new(reply, "files", files);
 	r |= json_object_set_new(reply, "files_skipped", skipped);

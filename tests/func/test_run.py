@@ -52,7 +52,7 @@ FILES = {
 FAILING = {  # the program, and the line, kind and message of the reply
     "python": ("def f():\n    return {}['x']\n\nf()", 2, "KeyError", "'x'"),
     "javascript": ("\nfunction f() { throw new TypeError('bad') }\nf()", 2, "TypeError", "bad"),
-    "shell": ("echo a\nno_such_command", 2, "", "no_such_command: command not found"),
+    "shell": ("echo a\nno_such_command", 2, "error", "no_such_command: command not found"),
     "go": ('package main\n\nfunc main() {\n\tvar m map[string]int\n\tm["a"] = 1\n}', 5, "panic", "assignment to entry in nil map"),
     "rust": ("fn main() {\n    let v: Vec<i32> = vec![];\n    println!(\"{}\", v[1]);\n}", 3, "panic", "index out of bounds"),
 }
@@ -222,6 +222,11 @@ def test_typescript_runs_or_says_what_is_needed(run):
     assert reply["output"] == "42\n" if reply["status"] == "success" else "22.6" in reply["error"], reply
 
 
+def test_a_library_is_no_program(run):
+    reply = run({"language": "go", "code": "package lib\n\nfunc F() int { return 1 }\n"})
+    assert reply["status"] == "error" and "package main" in reply["error"], reply
+
+
 def test_the_compiler_is_needed_once(run, tmp_path):
     mark = os.urandom(8).hex()
     request = {"language": "c", "code": f'#include <stdio.h>\nint main(void) {{ puts("{mark}"); return 0; }}'}
@@ -328,7 +333,7 @@ def test_all_faults_of_a_request_are_listed(run):
 
 
 def test_named_limits_are_held_or_refused(run):
-    reply = run({"language": "shell", "code": "head -c 3000000 /dev/zero >f; ls -s f >&2", "limits": {"disk_mb": 1}})
+    reply = run({"language": "shell", "code": "head -c 3000000 /dev/zero >f", "limits": {"disk_mb": 1}})
     assert reply["status"] == "error" and "disk" in reply["limits"]["hit"] and "No space" in reply["stderr"]
     reply = run({"language": "shell", "code": "ulimit -n", "limits": {"open_files": 77}})
     assert reply["output"] == "77\n" and reply["limits"]["open_files"] == 77
