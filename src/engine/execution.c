@@ -69,9 +69,9 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	case NC_STAGE_FETCH:
 	case NC_STAGE_CAPTURE:
 		if (stream == NC_STREAM_OUTPUT) {
-			if (!execution->unpack_error)
-				execution->unpack_error =
-					nc_unpack_add(&execution->unpack, data, size);
+			if (execution->unpack_error)
+				break; /* its end is on its way */
+			execution->unpack_error = nc_unpack_add(&execution->unpack, data, size);
 			if (execution->unpack_error)
 				nc_command_cancel(execution->command);
 			break;
@@ -222,7 +222,9 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 	const struct nc_stage *stage = stage_of(execution);
 	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
 
-	execution->box_id = 0;
+	if (failure->code == -ECONNRESET)
+		return nc_execution_fail(
+			execution, "lost", "The process that holds the boxes has died");
 	if (is_program && step_of(execution) && stage->kind != NC_STAGE_FETCH)
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
@@ -240,15 +242,14 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	int r;
 
 	execution->command = NULL;
-	if (failure) {
-		r = take_failure(execution, failure);
-	} else {
-		if (!end->stays)
-			execution->box_id = 0;
-		r = take_end(execution, end, output_bytes);
-	}
+	if (failure || !end->stays)
+		execution->box_id = 0;
 	if (execution->cancelled)
 		r = nc_execution_fail(execution, "cancelled", "It was cancelled");
+	else if (failure)
+		r = take_failure(execution, failure);
+	else
+		r = take_end(execution, end, output_bytes);
 	if (r == 0 && ++execution->at < execution->n_stages)
 		begin_stage(execution);
 	else

@@ -262,7 +262,8 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 	bool ran = step->has_run || step->compiled_badly;
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
-	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o}",
+	return json_pack(
+		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o}",
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
@@ -273,7 +274,7 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings);
+		findings, "denials", nc_outcome_denials(&step->end));
 }
 
 json_t *nc_execution_name(const struct nc_execution *execution)

@@ -224,8 +224,8 @@ static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) =
 static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) = {
 	{"end", NC_IN_WORKER, 0,
 		"exit exit_group"},
-	{"memory", NC_IN_WORKER, 0,
-		"brk mmap munmap mremap mprotect madvise"},
+	{"memory, also as files that are handed on", NC_IN_WORKER, 0,
+		"brk mmap munmap mremap mprotect madvise memfd_create"},
 	{"threads and locks", NC_IN_WORKER, 0,
 		"futex set_robust_list rseq sched_yield sched_getaffinity getcpu gettid membarrier "
 		"set_tid_address"},
