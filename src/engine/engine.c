@@ -96,10 +96,13 @@ static bool has_room(const struct nc_engine *engine, const struct nc_execution *
 	/* what is too large for ever runs alone, rather than never */
 	if (engine->load.running == 0 || needs_no_box(execution))
 		return true;
-	return engine->load.running < setup->max_running &&
-	       (setup->memory_bytes == 0 ||
-		       engine->load.memory_bytes + execution->limits.memory_bytes <=
-			       setup->memory_bytes);
+	if (setup->memory_bytes &&
+		engine->load.memory_bytes + execution->limits.memory_bytes > setup->memory_bytes)
+		return false;
+	if (setup->cpu_milli &&
+		engine->load.cpu_milli + execution->limits.cpu_milli > setup->cpu_milli)
+		return false;
+	return engine->load.running < setup->max_running;
 }
 
 static struct nc_execution *unqueue(struct nc_engine *engine, struct nc_execution **place)
@@ -119,7 +122,7 @@ static void admit(struct nc_engine *engine, struct nc_execution *execution)
 	engine->running = execution;
 	engine->load.running++;
 	engine->load.memory_bytes += execution->limits.memory_bytes;
-	execution->admitted = true;
+	engine->load.cpu_milli += execution->limits.cpu_milli;
 	execution->admitted_ns = nc_clock_ns();
 	nc_execution_begin(execution);
 }
@@ -165,6 +168,7 @@ void nc_engine_finished(struct nc_execution *execution)
 		*place = execution->next;
 		engine->load.running--;
 		engine->load.memory_bytes -= execution->limits.memory_bytes;
+		engine->load.cpu_milli -= execution->limits.cpu_milli;
 	}
 	if (!engine->ends) {
 		json_t *reply = reply_of(execution);

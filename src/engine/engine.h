@@ -28,6 +28,7 @@ struct nc_engine_setup {
 	size_t max_running;	 /* executions that have a box at once */
 	size_t max_queued;	 /* more are refused */
 	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
+	uint64_t cpu_milli;	 /* the same for thousandths of cores */
 	size_t max_running_each; /* of one tenant; 0: no matter */
 };
 
@@ -62,7 +63,7 @@ const char *nc_execution_id(const struct nc_execution *execution);
 
 struct nc_engine_load {
 	size_t running, queued;
-	uint64_t memory_bytes; /* allowed to those that run */
+	uint64_t memory_bytes, cpu_milli; /* allowed to those that run */
 };
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load);

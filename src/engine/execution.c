@@ -229,6 +229,11 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
 			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
+	/* the fault is ours, and nothing of the user's has run: once more from the beginning */
+	if (!execution->retried && execution->prepared_ns == 0) {
+		execution->retried = true;
+		return -EAGAIN;
+	}
 	return nc_execution_fail(
 		execution, "internal_error", "The box could not be made: %s", failure->message);
 }
@@ -250,7 +255,11 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		r = take_failure(execution, failure);
 	else
 		r = take_end(execution, end, output_bytes);
-	if (r == 0 && ++execution->at < execution->n_stages)
+	if (r == 0)
+		execution->at++;
+	else if (r == -EAGAIN)
+		execution->at = 0;
+	if ((r == 0 || r == -EAGAIN) && execution->at < execution->n_stages)
 		begin_stage(execution);
 	else
 		finish(execution);

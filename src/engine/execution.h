@@ -65,7 +65,8 @@ struct nc_execution {
 	struct nc_listener listener;
 	int input_fd;
 	char id[NC_ID_SIZE];
-	bool admitted, cancelled;
+	bool cancelled;
+	bool retried; /* after a fault of our own, before its program began */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
 	enum nc_box_tier tier;
 	const char *tier_reason;
