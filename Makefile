@@ -62,6 +62,7 @@ bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
 	@$(PYTHON) bench/exec.py $(BUILD)
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
+	@$(PYTHON) bench/recorder.py $(BUILD)
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

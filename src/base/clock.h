@@ -19,4 +19,8 @@ int nc_clock_left_ms(uint64_t deadline_ns);
 /* The time of day in UTC, RFC 3339 with milliseconds. */
 void nc_clock_stamp(char out[static NC_CLOCK_STAMP_SIZE]);
 
+/* The same with nanoseconds: "2026-11-15T21:55:59.123456789Z". */
+#define NC_CLOCK_STAMP_NS_SIZE 31
+void nc_clock_stamp_ns(char out[static NC_CLOCK_STAMP_NS_SIZE]);
+
 #endif

@@ -555,6 +555,15 @@ def test_store_of_somebody_else_is_refused(images, tree, as_root):
     assert images.left() == []
 
 
+def test_the_state_directory_stays_the_callers(images, tree, as_root):
+    """Beside the images there is the history, which a worker that was taken over must not rename or remove."""
+    assert good(images("image", "import", "pearl", tree))
+    owner = 0 if images.owner == WORKER else images.owner
+    state = images.store.parent.stat()
+    assert state.st_uid == owner and not state.st_mode & 0o022
+    assert images.store.stat().st_uid == images.owner
+
+
 def test_link_in_place_of_the_store_is_not_followed(images, tree, canary, as_root):
     images.store.parent.mkdir()
     os.chown(images.store.parent, images.owner, images.owner)
