@@ -23,6 +23,8 @@ static struct {
 ssize_t __real_pwrite64(int fd, const void *data, size_t size, off_t offset);
 ssize_t __wrap_pwrite64(int fd, const void *data, size_t size, off_t offset);
 int __wrap_fdatasync(int fd);
+int __real_unlinkat(int dir_fd, const char *path, int flags);
+int __wrap_unlinkat(int dir_fd, const char *path, int flags);
 int __real_ftruncate64(int fd, off_t size);
 int __wrap_ftruncate64(int fd, off_t size);
 
@@ -50,6 +52,13 @@ int __wrap_ftruncate64(int fd, off_t size)
 	if (kernel.countdown > 0 && --kernel.countdown == 0)
 		_exit(9);
 	return __real_ftruncate64(fd, size);
+}
+
+int __wrap_unlinkat(int dir_fd, const char *path, int flags)
+{
+	if (kernel.countdown > 0 && --kernel.countdown == 0)
+		_exit(9);
+	return __real_unlinkat(dir_fd, path, flags);
 }
 
 /* What the disk does with it is not tested here, and takes a while. */
@@ -631,6 +640,42 @@ static void retired_segments_leave_a_chain_that_verifies(void **state)
 	assert_int_equal(history.verdict.first_seq, history.verdict.retired + 1);
 }
 
+/* Retires in a child that dies in its nth change of a file. Returns whether it did. */
+static bool retire_and_die(int nth)
+{
+	int status;
+
+	if (fork() == 0) {
+		struct nc_journal journal;
+		struct nacre_err err = {0};
+
+		kernel.countdown = nth;
+		_exit(nc_journal_open(&journal, history.fd, &err) < 0 ||
+			nc_retire(&journal, 1, 0) < 0);
+	}
+	assert_true(wait(&status) > 0);
+	assert_true(WEXITSTATUS(status) == 9 || status == 0);
+	return status != 0;
+}
+
+static void retiring_can_die_anywhere(void **state)
+{
+	int deaths = 0;
+
+	(void)state;
+	many_segments(40);
+	for (int nth = 1; retire_and_die(nth); nth++) {
+		verify();
+		assert_int_equal(history.verdict.damages, 0);
+		many_segments(8); /* something to do for the next one */
+		deaths++;
+	}
+	assert_true(deaths > 6);
+	verify();
+	assert_int_equal(history.verdict.damages, 0);
+	assert_true(history.verdict.retired > 40);
+}
+
 static void removed_segments_are_found(void **state)
 {
 	(void)state;
@@ -697,6 +742,7 @@ int main(void)
 		with_history(the_key_file_must_fit),
 		with_history(a_cut_tail_is_not_glossed_over),
 		with_history(retired_segments_leave_a_chain_that_verifies),
+		with_history(retiring_can_die_anywhere),
 		with_history(removed_segments_are_found),
 		with_history(an_anchor_covers_no_more_than_it_says),
 	};
