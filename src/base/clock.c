@@ -15,6 +15,14 @@ uint64_t nc_clock_ns(void)
 	return (uint64_t)now.tv_sec * NC_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+uint64_t nc_clock_real_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+	return (uint64_t)now.tv_sec * NC_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 int nc_clock_left_ms(uint64_t deadline_ns)
 {
 	uint64_t now = nc_clock_ns(), left;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "watch/record.h"
+#include "watch/recorder.h"
 
 static bool arg_cache, arg_json;
 static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
@@ -349,10 +352,40 @@ static void on_done(void *context, json_t *reply)
 	uv_stop(&task->loop);
 }
 
+static void say(const char *text)
+{
+	fprintf(stderr, "nacre run: %s\n", text);
+}
+
+/* The worker's end of a socket to it, or -errno: then nothing is recorded, and that is said. */
+static int start_recorder(const struct nc_config *config, int *ret_witness_fd)
+{
+	const struct nc_history_config *limits = &config->main.history;
+	struct nc_recorder_setup setup = {.blob_bytes = limits->blobs_mb.number << 20,
+		.journal_bytes = limits->journal_mb.number << 20,
+		.days = limits->days.number};
+	cleanup_close int pidfd = -EBADF;
+	struct nacre_err err = {0};
+	int ends[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	setup.witness_fd = ends[1];
+	r = nc_recorder_start(&setup, &pidfd, &err);
+	(void)close(ends[1]);
+	if (r < 0) {
+		(void)close(ends[0]);
+		fprintf(stderr, "nacre run: Not recorded: %s\n", err.message);
+		return r;
+	}
+	*ret_witness_fd = ends[0];
+	return r;
+}
+
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
-	struct nc_request *request, int input_fd, int cache_fd, struct task *task,
-	struct nacre_err *err)
+	struct nc_request *request, int input_fd, int cache_fd, struct nc_record *record,
+	struct task *task, struct nacre_err *err)
 {
 	const struct nc_listener listener = {
 		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
@@ -360,6 +393,8 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 		.spawn = spawn,
 		.config = config,
 		.cache_fd = cache_fd,
+		.record = record->fd >= 0 ? record : NULL,
+		.say = say,
 		.max_running = 1,
 		.max_queued = 1};
 	struct nc_execution *execution;
@@ -447,14 +482,15 @@ static int exit_code(const json_t *reply)
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	const struct nc_spawn_setup setup = {.ready = 1};
+	struct nc_spawn_setup setup = {.ready = 1, .witness_fd = -EBADF};
+	cleanup_record struct nc_record record = {.fd = -EBADF};
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
-	int code, r;
+	int code, record_fd, r;
 
 	r = read_request(n_words, words, &request, err);
 	if (r == 0)
@@ -464,9 +500,14 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
+	record_fd = start_recorder(cli->config, &setup.witness_fd);
 	r = nc_spawn_start(&spawn, &setup, err);
+	(void)nc_fd_close(setup.witness_fd);
+	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
+		say(ignored.message);
 	if (r == 0)
-		r = run_as_worker(&spawn, cli->config, &request, input_fd, cache_fd, &task, err);
+		r = run_as_worker(
+			&spawn, cli->config, &request, input_fd, cache_fd, &record, &task, err);
 	if (r < 0)
 		return r;
 	if (!arg_json) {

@@ -8,13 +8,15 @@
 #include "engine/chronicle.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "box/poll.h"
-#include "engine/keep.h"
 
 /* Code, output, error and the line. */
 #define ANSWERS_EACH 4U
@@ -31,6 +33,7 @@ struct nc_chronicle {
 	struct nc_record *record;
 	struct nc_poll *poll;
 	nc_chronicle_written written;
+	void (*say)(const char *text);
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
 	bool gone;
@@ -117,18 +120,27 @@ static void send_waiting(struct nc_chronicle *chronicle)
 static json_t *receipt_json(
 	const struct nc_execution *execution, const struct nc_record_event *event, int blob_error)
 {
-	char hash[2 * NC_SHA256_SIZE + 1];
+	char hash[NC_SHA256_HEX_SIZE];
 	int error = event->error ? event->error : blob_error;
 
 	if (event->error)
 		return json_pack("{s:s, s:s}", "id", execution->id, "error", nc_errno_text(error));
-	nc_hash_text(event->hash, hash);
+	nc_sha256_hex(event->hash, hash);
 	if (blob_error)
 		return json_pack("{s:s, s:I, s:s, s:s}", "id", execution->id, "seq",
 			(json_int_t)event->seq, "hash", hash, "blob_error",
 			nc_errno_text(blob_error));
 	return json_pack("{s:s, s:I, s:s}", "id", execution->id, "seq", (json_int_t)event->seq,
 		"hash", hash);
+}
+
+/* What the recorder found of those who died before us. */
+static void tell_news(const struct nc_chronicle *chronicle, const struct nc_record_event *welcome)
+{
+	char news[NC_RECORD_NEWS_SIZE];
+
+	if (chronicle->say && *nc_record_news(welcome, news))
+		chronicle->say(news);
 }
 
 static void on_answer(void *context, int events)
@@ -141,6 +153,11 @@ static void on_answer(void *context, int events)
 	(void)events;
 	if (r == -EAGAIN)
 		return;
+	if (r == 0 && event.type == NC_RECORD_WELCOME) {
+		tell_news(chronicle, &event);
+		send_waiting(chronicle);
+		return;
+	}
 	if (r < 0 || !first) {
 		lose(chronicle);
 		return;
@@ -154,13 +171,14 @@ static void on_answer(void *context, int events)
 }
 
 int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
-	struct nc_chronicle **ret_chronicle)
+	void (*say)(const char *text), struct nc_chronicle **ret_chronicle)
 {
 	struct nc_chronicle *chronicle = calloc(1, sizeof(*chronicle));
 	int r = -ENOMEM;
 
 	if (chronicle) {
-		*chronicle = (struct nc_chronicle){.record = record, .written = written};
+		*chronicle =
+			(struct nc_chronicle){.record = record, .written = written, .say = say};
 		chronicle->asked_end = &chronicle->asked;
 		chronicle->waiting_end = &chronicle->waiting;
 		r = nc_poll_new(
@@ -193,16 +211,31 @@ void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *exe
 		execution->is_open = nc_record_open(chronicle->record, execution->id, text) == 0;
 }
 
-static void set_digest(json_t *body, const char *name, const void *data, size_t size, int memory_fd)
+static void set_digest(json_t *body, const char *name, const void *data, size_t size)
 {
 	unsigned char hash[NC_SHA256_SIZE];
-	char text[2 * NC_SHA256_SIZE + 1];
-	int r = memory_fd >= 0 ? nc_hash_fd(memory_fd, hash) : nc_hash(data, size, hash);
+	char text[NC_SHA256_HEX_SIZE];
 
-	if (r < 0)
-		return;
-	nc_hash_text(hash, text);
+	nc_sha256(data, size, hash);
+	nc_sha256_hex(hash, text);
 	(void)json_object_set_new(body, name, json_string(text));
+}
+
+/* All that was printed; what was not kept whole is not there to be named. */
+static void set_output_digest(json_t *body, const char *name, const struct nc_output *output)
+{
+	void *data;
+
+	if (output->whole_fd < 0) {
+		set_digest(body, name, nc_buf_text(&output->head), output->head.size);
+		return;
+	}
+	data = mmap(NULL, (size_t)output->bytes, PROT_READ, MAP_SHARED, output->whole_fd, 0);
+	if (data == MAP_FAILED)
+		return;
+	if (output->error == 0)
+		set_digest(body, name, data, (size_t)output->bytes);
+	(void)munmap(data, (size_t)output->bytes);
 }
 
 /* The line: facts and digests. */
@@ -227,10 +260,9 @@ static char *line_of(const struct nc_execution *execution, const json_t *reply)
 		return NULL;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		(void)json_object_set(body, same[i], json_object_get(reply, same[i]));
-	set_digest(body, "code_sha256", code, strlen(code), -EBADF);
+	set_digest(body, "code_sha256", code, strlen(code));
 	for (enum nc_stream i = 0; said && i < NC_STREAM_MAX; i++)
-		set_digest(body, names[i], nc_buf_text(&said->output[i].head),
-			said->output[i].head.size, said->output[i].whole_fd);
+		set_output_digest(body, names[i], &said->output[i]);
 	return json_dumps(body, JSON_COMPACT);
 }
 

@@ -10,9 +10,10 @@ struct nc_chronicle;
 /* Called once when the line is written, or cannot be: the receipt, or null. */
 typedef void (*nc_chronicle_written)(struct nc_execution *execution, json_t *receipt);
 
-/* Takes over the recorder, which has been greeted, for as long as it lives. */
+/* Takes over the recorder, whose welcome has not been read yet, for as long as it lives. say may be
+ * NULL. */
 int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
-	struct nc_chronicle **ret_chronicle);
+	void (*say)(const char *text), struct nc_chronicle **ret_chronicle);
 
 /* Whoever still waits is told that there is no receipt. Accepts NULL. */
 void nc_chronicle_free(struct nc_chronicle *chronicle);

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "engine/request.h"
 
+struct nc_record;
 struct nc_engine;
 struct nc_execution;
 
@@ -24,7 +25,10 @@ struct nc_engine_setup {
 	struct nc_spawn *spawn; /* greeted */
 	int landlock;		/* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
-	int cache_fd;		 /* a directory for what may be kept; or -EBADF */
+	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
+	struct nc_record *record; /* greeted; NULL: nothing is recorded */
+	/* what people should know, such as executions that were lost; or NULL */
+	void (*say)(const char *text);
 	size_t max_running;	 /* executions that have a box at once */
 	size_t max_queued;	 /* more are refused */
 	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */

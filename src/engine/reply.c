@@ -10,8 +10,7 @@
 #include "engine/execution.h"
 #include "policy/json.h"
 
-/* The step that says how it went: the last one that ran or was compiled; NULL: none. */
-static const struct nc_step_state *last_step(const struct nc_execution *execution)
+const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = NULL;
 
@@ -29,7 +28,7 @@ static const char *step_status(const struct nc_step_state *step)
 
 static const char *status_of(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 
 	if (execution->status)
 		return execution->status;
@@ -88,7 +87,7 @@ static json_t *step_error(const struct nc_execution *execution, const struct nc_
 
 static json_t *error_of(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 
 	if (execution->status)
 		return nc_json_text(execution->error.message, strlen(execution->error.message));
@@ -220,7 +219,7 @@ static json_t *resource_usage_json(const struct nc_box_usage *usage)
 /* What all steps used together; peaks are those of the largest. */
 static struct nc_box_end total(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	struct nc_box_end sum = last ? last->end : (struct nc_box_end){.tier = execution->tier};
 	struct nc_box_usage *usage = &sum.usage;
 
@@ -293,6 +292,14 @@ json_t *nc_execution_labels(const struct nc_execution *execution)
 	return object;
 }
 
+char *nc_execution_code(const struct nc_execution *execution)
+{
+	if (execution->request.is_workflow)
+		return json_dumps(
+			json_object_get(execution->request.source, "steps"), JSON_INDENT(2));
+	return strndup(execution->request.step[0].code, execution->request.step[0].code_size);
+}
+
 static enum nc_severity risk_of(const struct nc_execution *execution)
 {
 	enum nc_severity risk = NC_SEVERITY_LOW;
@@ -308,7 +315,7 @@ static int merge_steps(const struct nc_execution *execution, json_t *reply)
 {
 	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
 		"language_reason", "diagnostic", "findings", "cached_program"};
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	json_t *steps = json_array();
 	json_t *said = json_array_get(steps, 0);
 	int r = steps ? 0 : -1;
@@ -339,7 +346,7 @@ static bool is_truncated(const struct nc_execution *execution)
 
 json_t *nc_execution_reply(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
