@@ -43,13 +43,13 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "base/pidfd.h"
-#include "base/recordwire.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
+#include "kernel/program.h"
 #include "kernel/userns.h"
+#include "kernel/witness.h"
 #include "spawner/box.h"
 #include "spawner/groups.h"
-#include "spawner/program.h"
 #include "spawner/worker.h"
 
 #define SOCKET_FD 3
@@ -193,47 +193,19 @@ static struct nc_box *prepared_box(size_t *ret_n)
 }
 
 /* What the recorder cannot take at once is not waited for: boxes go first. It is said once. */
-static void testify(struct nc_wire_out *out)
+static void testify(const struct nc_box *box, bool is_death)
 {
-	int r = spawner.witness_fd >= 0 ? nc_wire_send(spawner.witness_fd, out, NULL, 0) : 0;
+	int r;
 
-	if (r < 0) {
-		fprintf(stderr, "nacre-spawner: the recorder is not told any more: %s\n",
-			nc_errno_text(r));
-		spawner.witness_fd = nc_fd_close(spawner.witness_fd);
-	}
-	nc_wire_out_done(out);
-}
-
-static void testify_birth(const struct nc_box *box)
-{
-	const struct nc_record_birth birth = {
-		.box = box->end.id, .birth_ns = box->started_ns - box->ordered_ns};
-	struct nc_wire_out out;
-
-	nc_wire_begin(&out, NC_RECORD_BORN);
-	nc_recordwire_put_birth(&out, &birth);
-	testify(&out);
-}
-
-static void testify_death(const struct nc_box *box)
-{
-	const struct nc_box_usage *usage = &box->end.usage;
-	struct nc_record_death death = {.box = box->end.id,
-		.cause = (uint8_t)box->end.cause,
-		.exit_code = box->end.code,
-		.signal = box->end.signal,
-		.wall_ns = usage->wall_ns,
-		.cpu_us = usage->cpu_user_us + usage->cpu_system_us,
-		.memory_peak_bytes = usage->memory_peak_bytes,
-		.disk_bytes = usage->disk_bytes};
-	struct nc_wire_out out;
-
-	for (size_t i = 0; i < box->end.n_denied; i++)
-		death.denied += box->end.denied[i].count;
-	nc_wire_begin(&out, NC_RECORD_DIED);
-	nc_recordwire_put_death(&out, &death);
-	testify(&out);
+	if (spawner.witness_fd < 0)
+		return;
+	r = is_death ? nc_witness_death(spawner.witness_fd, &box->end)
+		     : nc_witness_birth(
+			       spawner.witness_fd, box->end.id, box->started_ns - box->ordered_ns);
+	if (r == 0)
+		return;
+	fprintf(stderr, "nacre-spawner: the recorder is not told any more: %s\n", nc_errno_text(r));
+	spawner.witness_fd = nc_fd_close(spawner.witness_fd);
 }
 
 static void tell_failure(uint64_t id, const struct nacre_err *err)
@@ -256,7 +228,7 @@ static void tell_start(struct nc_box *box)
 	nc_wire_put_u64(&out, box->started_ns - box->ordered_ns);
 	nc_worker_send(&spawner.worker, &out, &box->terminal_fd, box->terminal_fd >= 0 ? 1 : 0);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
-	testify_birth(box);
+	testify(box, false);
 }
 
 static void tell_end(const struct nc_box *box)
@@ -273,7 +245,7 @@ static void clear_step(struct nc_box *box)
 {
 	if (!nc_box_clear(box, nc_clock_ns()))
 		return;
-	testify_death(box);
+	testify(box, true);
 	tell_end(box);
 }
 
@@ -288,7 +260,7 @@ static void end_step(struct nc_box *box)
 	if (!ended)
 		return;
 	if (box->started_ns > 0 && !was_told)
-		testify_death(box);
+		testify(box, true);
 	if (box->ordered && !box->failed)
 		tell_end(box);
 	if (!box->kept || box->failed)

@@ -100,7 +100,7 @@ ROOT = os.geteuid() == 0
 @pytest.fixture(params=["root", "user"])
 def run(request, programs, tmp_path_factory):
     """nacre run by somebody: gives the reply of a request (a dict), or what a command line printed."""
-    home = tmp_path_factory.getbasetemp().parent / f"run-{request.param}"
+    home = tmp_path_factory.getbasetemp() / f"run-{request.param}"
     home.mkdir(exist_ok=True)
     prefix = []
     if request.param == "user" and ROOT:
