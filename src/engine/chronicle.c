@@ -91,8 +91,9 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 	int r = code ? send_blob(chronicle, waiting, code, strlen(code), -EBADF) : -ENOMEM;
 
 	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
-		r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
-			said->output[i].head.size, said->output[i].whole_fd);
+		if (said->output[i].error == 0)
+			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
+				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
 		r = nc_record_finish(chronicle->record, execution->id, waiting->body);
 	if (r == 0)
@@ -226,6 +227,8 @@ static void set_output_digest(json_t *body, const char *name, const struct nc_ou
 {
 	void *data;
 
+	if (output->error < 0)
+		return;
 	if (output->whole_fd < 0) {
 		set_digest(body, name, nc_buf_text(&output->head), output->head.size);
 		return;
@@ -233,8 +236,7 @@ static void set_output_digest(json_t *body, const char *name, const struct nc_ou
 	data = mmap(NULL, (size_t)output->bytes, PROT_READ, MAP_SHARED, output->whole_fd, 0);
 	if (data == MAP_FAILED)
 		return;
-	if (output->error == 0)
-		set_digest(body, name, data, (size_t)output->bytes);
+	set_digest(body, name, data, (size_t)output->bytes);
 	(void)munmap(data, (size_t)output->bytes);
 }
 

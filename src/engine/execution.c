@@ -32,6 +32,9 @@ static struct nc_step_state *step_of(struct nc_execution *execution)
 static void finish(struct nc_execution *execution)
 {
 	execution->ended_ns = nc_clock_ns();
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			(void)nc_output_seal(&execution->step[i].output[j]); /* or it is not kept */
 	if (execution->box_id)
 		nc_hub_drop(nc_engine_hub(execution->engine), execution->box_id);
 	execution->box_id = 0;
