@@ -139,7 +139,7 @@ def test_a_run_whose_spawner_dies_is_lost(nacre):
     """The recorder outlives the others, and ends what they had begun."""
     process = nacre.start("run", "--lang", "shell", "-c", "sleep 30")
     deadline = time.monotonic() + 10
-    while not any(b"sleep" in read(f"/proc/{pid}/cmdline") for pid in family(process.pid)) and time.monotonic() < deadline:
+    while not any(read(f"/proc/{pid}/comm") == b"sleep\n" for pid in family(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     process.kill()
     process.wait(timeout=10)
@@ -150,7 +150,7 @@ def test_a_run_whose_spawner_dies_is_lost(nacre):
 def test_what_was_lost_is_said_at_the_next_start(nacre):
     process = nacre.start("run", "--lang", "shell", "-c", "sleep 30")
     deadline = time.monotonic() + 10
-    while not any(b"sleep" in read(f"/proc/{pid}/cmdline") for pid in family(process.pid)) and time.monotonic() < deadline:
+    while not any(read(f"/proc/{pid}/comm") == b"sleep\n" for pid in family(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     # the recorder first, which would record it itself; then from the top
     for pid in sorted(family(process.pid), key=lambda pid: b"recorder" not in read(f"/proc/{pid}/cmdline")):
