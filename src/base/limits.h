@@ -15,6 +15,10 @@
 /* Entries of one list in a configuration file, and bytes of one entry. */
 #define NC_CONFIG_LIST_MAX 1024U
 #define NC_CONFIG_TEXT_MAX 1024U
+/* Entries whose names are the file's own, such as tenants. */
+#define NC_CONFIG_MAP_MAX 256U
+/* Policies that one process knows: those of its directory, and one named by its path. */
+#define NC_POLICIES_MAX 256U
 
 /* Nesting of foreign JSON: jansson recurses and alone would allow 2048 levels. */
 #define NC_JSON_DEPTH_MAX 64U

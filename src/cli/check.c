@@ -7,32 +7,33 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "cli/cli.h"
+#include "cli/check.h"
+#include "cli/policies.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 #include "policy/bounds.h"
 #include "policy/json.h"
-#include "policy/policy.h"
 
 #define FILES_MAX 256
 
-static bool arg_json;
-static bool arg_sarif;
-static const char *arg_policy = "standard";
-static const char *arg_lang;
+static struct nc_check args;
 
 static const struct nc_option options[] = {
-	{.name = "json", .help = "Print one JSON object (docs/policy.md)", .flag = &arg_json},
+	{.name = "json", .help = "Print one JSON object (docs/policy.md)", .flag = &args.json},
 	{.name = "lang",
 		.value = "LANGUAGE",
 		.help = "The language, where the name does not tell",
-		.text = &arg_lang},
+		.text = &args.lang},
 	{.name = "policy",
+		.value = "NAME|FILE",
+		.help = "standard (the usual one), strict, audit or one of yours",
+		.text = &args.policy},
+	{.name = "sarif", .help = "Print a SARIF 2.1 log", .flag = &args.sarif},
+	{.name = "tenant",
 		.value = "NAME",
-		.help = "standard (built in), strict or audit",
-		.text = &arg_policy},
-	{.name = "sarif", .help = "Print a SARIF 2.1 log", .flag = &arg_sarif},
+		.help = "With the policy's overrides for this tenant",
+		.text = &args.tenant},
 	{0},
 };
 
@@ -79,26 +80,26 @@ static int read_source(struct source *source, struct nacre_err *err)
 	return 0;
 }
 
-static int find_language(struct source *source, struct nacre_err *err)
+static int find_language(struct source *source, const char *lang, struct nacre_err *err)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 
-	if (arg_lang)
-		source->language = nc_policy_parse_language(arg_lang);
+	if (lang)
+		source->language = nc_policy_parse_language(lang);
 	else
 		source->language =
 			nc_policy_guess_language(source->name, source->text, source->size);
 	if (source->language >= 0)
 		return 0;
-	if (arg_lang)
-		return nc_err_set(
-			err, -EINVAL, "Unknown language %s", nc_text_quote(quoted, arg_lang));
+	if (lang)
+		return nc_err_set(err, -EINVAL, "Unknown language %s", nc_text_quote(quoted, lang));
 	return nc_err_set(err, -EINVAL,
 		"%s: neither its name nor its first line tells the language: name it with --lang",
 		nc_text_quote(quoted, source->name));
 }
 
-static int read_sources(struct sources *sources, int n_words, char **words, struct nacre_err *err)
+static int read_sources(
+	struct sources *sources, const char *lang, int n_words, char **words, struct nacre_err *err)
 {
 	int r = 0;
 
@@ -112,7 +113,7 @@ static int read_sources(struct sources *sources, int n_words, char **words, stru
 		source->name = words[i];
 		r = read_source(source, err);
 		if (r == 0)
-			r = find_language(source, err);
+			r = find_language(source, lang, err);
 		if (r == 0) {
 			/* most programs are small, and many may be named */
 			char *shorter = realloc(source->text, source->size + 1);
@@ -258,67 +259,66 @@ static int check_all(struct nc_policy *policy, const struct sources *sources, st
 	return r;
 }
 
-static int finish(struct output *output, bool refused)
+static int finish(struct output *output, const struct nc_terms *terms, bool refused)
 {
 	if (output->sarif)
 		return nc_json_print(stdout, take_ptr(output->sarif), true);
 	if (output->files)
 		return nc_json_print(stdout,
-			json_pack("{s:s, s:s, s:b, s:o}", "schema", "nacre.check/1", "policy",
-				arg_policy, "refused", refused, "files", take_ptr(output->files)),
+			json_pack("{s:s, s:s, s:s, s:b, s:o}", "schema", "nacre.check/1", "policy",
+				terms->policy, "tenant", terms->tenant, "refused", refused, "files",
+				take_ptr(output->files)),
 			true);
 	return 0;
 }
 
-static int check(const struct nc_cli *cli, enum nc_profile profile, const struct sources *sources,
-	bool *ret_refused)
+static int judge(const struct nc_cli *cli, const struct nc_check *check,
+	const struct nc_terms *terms, const struct sources *sources, bool *ret_refused)
 {
-	struct nc_policy_options policy_options = {.profile = profile};
-	cleanup_policy struct nc_policy *policy = NULL;
 	struct output output = {.color = cli->color};
 	int r;
 
-	nc_policy_lists(&policy_options, cli->config);
-	r = nc_policy_new(&policy_options, &policy);
-	if (r < 0)
-		return r;
-	if (arg_sarif)
+	if (check->sarif)
 		output.sarif = nc_sarif_new(NACRE_VERSION);
-	else if (arg_json)
+	else if (check->json)
 		output.files = json_array();
-	if ((arg_sarif && !output.sarif) || (arg_json && !arg_sarif && !output.files))
+	if ((check->sarif && !output.sarif) || (check->json && !check->sarif && !output.files))
 		return -ENOMEM;
-	r = check_all(policy, sources, &output, ret_refused);
+	r = check_all(terms->analyser, sources, &output, ret_refused);
 	if (r == 0)
-		r = finish(&output, *ret_refused);
+		r = finish(&output, terms, *ret_refused);
 	json_decref(output.sarif);
 	json_decref(output.files);
 	return r;
 }
 
-static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
+int nc_check_files(const struct nc_cli *cli, const struct nc_check *check, int n_words,
+	char **words, struct nacre_err *err)
 {
 	nc_cleanup(sources_done) struct sources sources = {0};
-	enum nc_profile profile = nc_profile_parse(arg_policy);
-	char quoted[NC_TEXT_QUOTED_MAX];
+	cleanup_book struct nc_book *book = NULL;
+	const struct nc_terms *terms;
 	bool refused = false;
 	int r;
 
-	if (profile < 0)
-		return nc_err_set(err, -EINVAL,
-			"Unknown policy %s: there are standard, strict and audit",
-			nc_text_quote(quoted, arg_policy));
 	if (n_words == 0)
 		return nc_err_set(err, -EINVAL, "Name a file, or - for standard input");
-	r = read_sources(&sources, n_words, words, err);
+	r = nc_policy_open(cli, check->policy, check->tenant, &book, &terms, err);
+	if (r == 0)
+		r = read_sources(&sources, check->lang, n_words, words, err);
 	if (r == 0)
 		r = give_up_rights(err);
 	if (r < 0)
 		return r;
-	r = check(cli, profile, &sources, &refused);
+	r = judge(cli, check, terms, &sources, &refused);
 	if (r < 0)
 		return nc_err_errno(err, r, "Check");
 	return refused ? NC_EXIT_FAULTS : NC_EXIT_OK;
+}
+
+static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
+{
+	return nc_check_files(cli, &args, n_words, words, err);
 }
 
 const struct nc_verb nc_verb_check = {

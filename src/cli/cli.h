@@ -94,6 +94,7 @@ extern const struct nc_verb nc_verb_doctor;
 extern const struct nc_verb nc_verb_exec;
 extern const struct nc_verb nc_verb_history;
 extern const struct nc_verb nc_verb_image;
+extern const struct nc_verb nc_verb_policy;
 extern const struct nc_verb nc_verb_run;
 extern const struct nc_verb nc_verb_top;
 

@@ -3,8 +3,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
-#include "config/scalar.h"
+#include "cli/policies.h"
 
 static bool arg_json;
 
@@ -75,40 +74,6 @@ struct show {
 	json_t *values; /* NULL: print text */
 };
 
-static json_t *value_json(
-	const struct nc_field *field, const struct nc_value *value, const char *scalar)
-{
-	json_t *list;
-
-	if (field->type == NC_FIELD_WHOLE)
-		return json_integer((json_int_t)value->number);
-	if (field->type == NC_FIELD_MILLI)
-		return json_real((double)value->number / 1000);
-	if (field->type == NC_FIELD_CHOICE)
-		return json_string(scalar);
-	list = json_array();
-	for (size_t i = 0; list && i < value->n_list; i++) {
-		if (json_array_append_new(list, json_string(value->list[i])) < 0) {
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
-}
-
-static void value_text(
-	const struct nc_field *field, const struct nc_value *value, struct nc_buf *out)
-{
-	if (field->type != NC_FIELD_LIST) {
-		nc_scalar_write(field, value->number, out);
-		return;
-	}
-	nc_buf_adds(out, "[");
-	for (size_t i = 0; i < value->n_list; i++)
-		nc_buf_addf(out, "%s%s", i > 0 ? ", " : "", value->list[i]);
-	nc_buf_adds(out, "]");
-}
-
 static int show_value(
 	void *context, const char *path, const struct nc_field *field, const struct nc_value *value)
 {
@@ -116,12 +81,14 @@ static int show_value(
 	const char *file = nc_config_file_names[at->file];
 	nc_buf_cleanup struct nc_buf text = NC_BUF(4U * 1024 * 1024);
 
-	value_text(field, value, &text);
+	if (!value->given) /* what is nowhere decided has no value to show */
+		return 0;
+	nc_value_text(field, value, &text);
 	if (text.error < 0)
 		return text.error;
 	if (at->values) {
 		json_t *entry = json_pack("{s:s, s:s, s:o*, s:s?, s:i, s:b}", "file", file, "key",
-			path, "value", value_json(field, value, nc_buf_text(&text)), "dir",
+			path, "value", nc_value_json(field, value), "dir",
 			value->line > 0 ? at->config->dir : NULL, "line", (int)value->line,
 			"inherited", value->inherited);
 

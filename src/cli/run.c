@@ -19,6 +19,7 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "policy/book.h"
 #include "watch/record.h"
 #include "watch/recorder.h"
 
@@ -77,8 +78,8 @@ static const struct nc_option options[] = {
 		.text = &arg_packages},
 	{.name = "pids", .value = "N", .help = "Processes and threads at once", .text = &args.pids},
 	{.name = "policy",
-		.value = "NAME",
-		.help = "standard (built in), strict or audit",
+		.value = "NAME|FILE",
+		.help = "standard (the usual one), strict, audit or one of yours",
 		.text = &arg_policy},
 	{.name = "request",
 		.value = "FILE",
@@ -211,7 +212,8 @@ static int compose(json_t *request, const char *file, char **words, size_t n_wor
 			json_string(strrchr(file, '/') ? strrchr(file, '/') + 1 : file));
 	if (arg_lang)
 		r |= set(request, "language", json_string(arg_lang));
-	if (arg_policy)
+	/* a request never names a file: what stands here is then what is usual */
+	if (arg_policy && !nc_book_is_path(arg_policy))
 		r |= set(request, "policy", json_string(arg_policy));
 	if (args.tier)
 		r |= set(request, "tier", json_string(args.tier));
@@ -310,6 +312,20 @@ static int read_request(
 	return r;
 }
 
+/* Policies are read now, while files can be. */
+static int read_policies(const struct nc_config *config, const struct nc_request *request,
+	struct nc_book **ret_book, struct nacre_err *err)
+{
+	const char *word = arg_policy ? arg_policy : request->policy;
+	int r = nc_book_new(config, ret_book);
+
+	if (r < 0)
+		return nc_err_errno(err, r, "Read the policy");
+	if (*word)
+		r = nc_book_add(*ret_book, word, err);
+	return r < 0 ? nc_err_wrap(err, "%s", option_of("/policy")) : 0;
+}
+
 /*
  * The program's input, through a descriptor of our own: the loop makes it non-blocking, which must
  * not change the caller's.
@@ -384,14 +400,16 @@ static int start_recorder(const struct nc_config *config, int *ret_witness_fd)
 
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
-	struct nc_request *request, int input_fd, int cache_fd, struct nc_record *record,
-	struct task *task, struct nacre_err *err)
+	struct nc_book *policies, struct nc_request *request, int input_fd, int cache_fd,
+	struct nc_record *record, struct task *task, struct nacre_err *err)
 {
 	const struct nc_listener listener = {
 		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
 	struct nc_engine_setup setup = {.loop = &task->loop,
 		.spawn = spawn,
 		.config = config,
+		.policies = policies,
+		.policy = arg_policy && nc_book_is_path(arg_policy) ? arg_policy : NULL,
 		.cache_fd = cache_fd,
 		.record = record->fd >= 0 ? record : NULL,
 		.say = say,
@@ -486,6 +504,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_record struct nc_record record = {.fd = -EBADF};
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
+	cleanup_book struct nc_book *policies = NULL;
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
 	struct nacre_err ignored = {0};
 	static struct task task;
@@ -493,6 +512,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	int code, record_fd, r;
 
 	r = read_request(n_words, words, &request, err);
+	if (r == 0)
+		r = read_policies(cli->config, &request, &policies, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
 	if (r < 0)
@@ -506,8 +527,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
 	if (r == 0)
-		r = run_as_worker(
-			&spawn, cli->config, &request, input_fd, cache_fd, &record, &task, err);
+		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
+			&record, &task, err);
 	if (r < 0)
 		return r;
 	if (!arg_json) {

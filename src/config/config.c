@@ -2,13 +2,9 @@
 #include "config/config.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/fd.h"
-#include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -88,7 +84,7 @@ static const struct nc_field default_limit_fields[] = LIMITS("512", "1", "30", "
 static const struct nc_field python_limit_fields[] = LIMITS("512", NULL, "30", NULL, NULL);
 static const struct nc_field javascript_limit_fields[] = LIMITS("256", NULL, "15", NULL, NULL);
 static const struct nc_field shell_limit_fields[] = LIMITS("128", NULL, "10", NULL, NULL);
-static const struct nc_field other_limit_fields[] = LIMITS(NULL, NULL, NULL, NULL, NULL);
+const struct nc_field nc_limit_fields[] = LIMITS(NULL, NULL, NULL, NULL, NULL);
 
 #define LANGUAGE(struct_name, index, key, table) GROUP(struct_name, language[index], key, table)
 
@@ -98,45 +94,15 @@ static const struct nc_field language_limit_fields[] = {
 	LANGUAGE(nc_limits_config, NC_JAVASCRIPT, "javascript", javascript_limit_fields),
 	LANGUAGE(nc_limits_config, NC_TYPESCRIPT, "typescript", javascript_limit_fields),
 	LANGUAGE(nc_limits_config, NC_SHELL, "shell", shell_limit_fields),
-	LANGUAGE(nc_limits_config, NC_GO, "go", other_limit_fields),
-	LANGUAGE(nc_limits_config, NC_RUST, "rust", other_limit_fields),
-	LANGUAGE(nc_limits_config, NC_C, "c", other_limit_fields),
+	LANGUAGE(nc_limits_config, NC_GO, "go", nc_limit_fields),
+	LANGUAGE(nc_limits_config, NC_RUST, "rust", nc_limit_fields),
+	LANGUAGE(nc_limits_config, NC_C, "c", nc_limit_fields),
 	END,
 };
 
 static const struct nc_field limits_fields[] = {
 	GROUP(nc_limits_config, default_limits, "default_limits", default_limit_fields),
 	{.name = "language_specific", .type = NC_FIELD_GROUP, .fields = language_limit_fields},
-	END,
-};
-
-#define WORDS(member)                                                                              \
-	{                                                                                          \
-		.name = #member, .type = NC_FIELD_LIST,                                            \
-		.offset = offsetof(struct nc_language_policy, member)                              \
-	}
-
-static const struct nc_field code_policy_fields[] = {
-	WORDS(forbidden_imports),
-	WORDS(forbidden_functions),
-	WORDS(forbidden_patterns),
-	END,
-};
-
-static const struct nc_field shell_policy_fields[] = {
-	WORDS(forbidden_commands),
-	WORDS(forbidden_patterns),
-	END,
-};
-
-static const struct nc_field policies_fields[] = {
-	LANGUAGE(nc_policies_config, NC_PYTHON, "python", code_policy_fields),
-	LANGUAGE(nc_policies_config, NC_JAVASCRIPT, "javascript", code_policy_fields),
-	LANGUAGE(nc_policies_config, NC_TYPESCRIPT, "typescript", code_policy_fields),
-	LANGUAGE(nc_policies_config, NC_SHELL, "shell", shell_policy_fields),
-	LANGUAGE(nc_policies_config, NC_GO, "go", code_policy_fields),
-	LANGUAGE(nc_policies_config, NC_RUST, "rust", code_policy_fields),
-	LANGUAGE(nc_policies_config, NC_C, "c", code_policy_fields),
 	END,
 };
 
@@ -152,7 +118,7 @@ static const struct {
 } files[NC_CONFIG_FILE_COUNT] = {
 	[NC_CONFIG_MAIN] = {main_fields, offsetof(struct nc_config, main)},
 	[NC_CONFIG_LIMITS] = {limits_fields, offsetof(struct nc_config, limits)},
-	[NC_CONFIG_POLICIES] = {policies_fields, offsetof(struct nc_config, policies)},
+	[NC_CONFIG_POLICIES] = {nc_policy_file_fields, offsetof(struct nc_config, policies)},
 };
 
 const struct nc_field *nc_config_fields(enum nc_config_file file)
@@ -226,32 +192,6 @@ int nc_config_init(struct nc_config *config, const char *dir, struct nacre_err *
 	return find_dir(dir, &config->dir, err);
 }
 
-/*
- * Opens a configuration file. -ENOENT without a message if it is not there. A file that any local
- * user can write decides nothing here.
- */
-static int open_file(const char *path, struct nacre_err *err)
-{
-	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-	struct stat status;
-
-	if (fd < 0 && errno == ENOENT)
-		return -ENOENT;
-	if (fd < 0)
-		return nc_err_errno(err, -errno, "%s", path);
-	if (fstat(fd, &status) < 0)
-		return nc_err_errno(err, -errno, "%s", path);
-	if (!S_ISREG(status.st_mode))
-		return nc_err_set(
-			err, -EINVAL, "%s: found something that is no regular file", path);
-	if (status.st_mode & S_IWOTH)
-		return nc_err_set(err, -EPERM,
-			"%s: found a file that everybody may write (mode %04o), expected it to be "
-			"protected: chmod o-w",
-			path, status.st_mode & 07777);
-	return take_fd(fd);
-}
-
 /* Fills what the file left open for a language; see struct nc_limits_config. */
 static void inherit_limits(struct nc_limits_config *limits)
 {
@@ -275,33 +215,19 @@ static void inherit_limits(struct nc_limits_config *limits)
 int nc_config_read(struct nc_config *config, enum nc_config_file file, struct nacre_err *err)
 {
 	cleanup_free char *path = NULL;
-	cleanup_free char *text = NULL;
-	cleanup_close int fd = -EBADF;
-	size_t size;
-	int r = 0;
+	int r = -ENOENT;
 
 	if (config->dir) {
 		if (asprintf(&path, "%s/%s", config->dir, nc_config_file_names[file]) < 0) {
 			path = NULL; /* asprintf leaves it undefined */
 			return nc_err_set(err, -ENOMEM, "Out of memory");
 		}
-		fd = open_file(path, err);
-		if (fd < 0 && fd != -ENOENT)
-			return fd;
+		r = nc_schema_load(
+			files[file].fields, (char *)config + files[file].offset, path, err);
 	}
-	if (fd >= 0) {
-		r = nc_fd_read_all(fd, NC_CONFIG_FILE_MAX, &text, &size);
-		if (r == -EFBIG)
-			return nc_err_set(err, r, "%s: found more than %u KiB", path,
-				NC_CONFIG_FILE_MAX / 1024);
-		if (r < 0)
-			return nc_err_errno(err, r, "%s", path);
-		r = nc_schema_read(files[file].fields, (char *)config + files[file].offset, path,
-			text, size, err);
-		if (r < 0)
-			return r;
-		config->found[file] = true;
-	}
+	if (r < 0 && r != -ENOENT)
+		return r;
+	config->found[file] = r == 0;
 	if (file == NC_CONFIG_LIMITS)
 		inherit_limits(&config->limits);
 	return 0;

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/language.h"
-#include "config/schema.h"
+#include "config/policy_file.h"
 
 /* nacre.yaml */
 struct nc_main_config {
@@ -31,15 +31,6 @@ enum nc_color {
 	NC_COLOR_MAX,
 };
 
-/* One set of limits of resource_limits.yaml. */
-struct nc_limit_values {
-	struct nc_value memory_mb;
-	struct nc_value cpu_cores; /* in thousandths of a core */
-	struct nc_value execution_time_seconds;
-	struct nc_value max_processes;
-	struct nc_value disk_mb;
-};
-
 /*
  * resource_limits.yaml. After loading, every value of every language is given; it comes from the
  * first of: the file's entry for the language, the file's default_limits, the built-in entry for
@@ -48,18 +39,6 @@ struct nc_limit_values {
 struct nc_limits_config {
 	struct nc_limit_values default_limits;
 	struct nc_limit_values language[NC_LANGUAGE_MAX];
-};
-
-/* One language of security_policies.yaml. Shells have commands instead of imports and functions. */
-struct nc_language_policy {
-	struct nc_value forbidden_imports;
-	struct nc_value forbidden_functions;
-	struct nc_value forbidden_commands;
-	struct nc_value forbidden_patterns;
-};
-
-struct nc_policies_config {
-	struct nc_language_policy language[NC_LANGUAGE_MAX];
 };
 
 enum nc_config_file {

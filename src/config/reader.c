@@ -148,7 +148,7 @@ static int read_scalar(struct reader *reader, const struct nc_field *field, stru
 		nc_buf_text(&expected), hint);
 }
 
-static int append_word(struct reader *reader, struct nc_value *value)
+static int append_word(struct reader *reader, const struct nc_field *field, struct nc_value *value)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 	size_t length;
@@ -160,6 +160,9 @@ static int append_word(struct reader *reader, struct nc_value *value)
 	if (length > NC_CONFIG_TEXT_MAX)
 		return fault(
 			reader, "found %zu bytes, expected at most %u", length, NC_CONFIG_TEXT_MAX);
+	if (field->is_word && !field->is_word(scalar_text(reader)))
+		return fault(
+			reader, "found %s, expected %s", found(reader, quoted), field->expected);
 	if (value->n_list == NC_CONFIG_LIST_MAX)
 		return fault(reader, "found more than %u entries", NC_CONFIG_LIST_MAX);
 	grown = reallocarray(value->list, value->n_list + 2, sizeof(*grown));
@@ -174,7 +177,7 @@ static int append_word(struct reader *reader, struct nc_value *value)
 	return 0;
 }
 
-static int read_list(struct reader *reader, struct nc_value *value)
+static int read_list(struct reader *reader, const struct nc_field *field, struct nc_value *value)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 	int r;
@@ -188,7 +191,7 @@ static int read_list(struct reader *reader, struct nc_value *value)
 		r = next(reader);
 		if (r < 0 || reader->event.type == YAML_SEQUENCE_END_EVENT)
 			return r;
-		r = append_word(reader, value);
+		r = append_word(reader, field, value);
 		if (r < 0)
 			return r;
 	}
@@ -210,8 +213,8 @@ static int unknown_key(struct reader *reader, const struct nc_field *fields)
 	if (nearest.best)
 		return fault(
 			reader, "found unknown key %s, did you mean '%s'?", quoted, nearest.best);
-	return fault(
-		reader, "found unknown key %s, expected one of: %s", quoted, nc_buf_text(&known));
+	return fault(reader, "found unknown key %s, expected one of: %s%s", quoted,
+		nc_buf_text(&known), known.error < 0 ? ", ..." : "");
 }
 
 static const struct nc_field *find_field(const struct nc_field *fields, const char *name)
@@ -224,6 +227,68 @@ static const struct nc_field *find_field(const struct nc_field *fields, const ch
 
 static int read_group(struct reader *reader, const struct nc_field *fields, void *values);
 
+/* Makes room for one more; what is there can be freed at any time. */
+static int append_entry(struct reader *reader, const struct nc_field *field, struct nc_map *map)
+{
+	struct nc_map_entry *grown, *entry;
+
+	grown = reallocarray(map->entries, map->count + 1, sizeof(*grown));
+	if (!grown)
+		return nc_err_set(reader->err, -ENOMEM, "Out of memory");
+	map->entries = grown;
+	entry = &map->entries[map->count++];
+	*entry = (struct nc_map_entry){.name = strdup(scalar_text(reader)),
+		.line = line_of(reader),
+		.values = calloc(1, field->size)};
+	return entry->name && entry->values ? 0 : nc_err_set(reader->err, -ENOMEM, "Out of memory");
+}
+
+static int read_entry(struct reader *reader, const struct nc_field *field, struct nc_map *map)
+{
+	size_t path_size = strlen(reader->path);
+	char quoted[NC_TEXT_QUOTED_MAX];
+	int r;
+
+	if (reader->event.type != YAML_SCALAR_EVENT || !field->is_word(scalar_text(reader)))
+		return fault(
+			reader, "found %s, expected %s", found(reader, quoted), field->expected);
+	(void)snprintf(reader->path + path_size, sizeof(reader->path) - path_size, ".%s",
+		scalar_text(reader));
+	for (size_t i = 0; i < map->count; i++)
+		if (nc_streq(map->entries[i].name, scalar_text(reader)))
+			return fault(reader,
+				"found a second time, expected once (first in line %u)",
+				map->entries[i].line);
+	if (map->count == NC_CONFIG_MAP_MAX)
+		return fault(reader, "found more than %u entries", NC_CONFIG_MAP_MAX);
+	r = append_entry(reader, field, map);
+	if (r == 0)
+		r = next(reader);
+	if (r == 0)
+		r = read_group(reader, field->fields, map->entries[map->count - 1].values);
+	if (r == 0)
+		reader->path[path_size] = '\0';
+	return r;
+}
+
+static int read_map(struct reader *reader, const struct nc_field *field, struct nc_map *map)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+	int r;
+
+	if (reader->event.type != YAML_MAPPING_START_EVENT)
+		return fault(reader, "found %s, expected names with keys and values below them",
+			found(reader, quoted));
+	for (;;) {
+		r = next(reader);
+		if (r < 0 || reader->event.type == YAML_MAPPING_END_EVENT)
+			return r;
+		r = read_entry(reader, field, map);
+		if (r < 0)
+			return r;
+	}
+}
+
 static int read_value(struct reader *reader, const struct nc_field *field, void *values)
 {
 	void *at = (char *)values + field->offset;
@@ -234,7 +299,9 @@ static int read_value(struct reader *reader, const struct nc_field *field, void 
 	if (field->type == NC_FIELD_GROUP)
 		return read_group(reader, field->fields, at);
 	if (field->type == NC_FIELD_LIST)
-		return read_list(reader, at);
+		return read_list(reader, field, at);
+	if (field->type == NC_FIELD_MAP)
+		return read_map(reader, field, at);
 	return read_scalar(reader, field, at);
 }
 

@@ -22,8 +22,8 @@ struct nc_engine {
 	struct nc_engine_setup setup;
 	struct nc_hub *hub;
 	struct nc_chronicle *chronicle; /* NULL: nothing is recorded */
-	struct nc_policy *policies[NC_PROFILE_MAX];
-	uv_idle_t *turn; /* begins what is waiting, from the loop */
+	struct nc_book *own_policies;	/* NULL: they came with the setup */
+	uv_idle_t *turn;		/* begins what is waiting, from the loop */
 	struct nc_execution *queue, **queue_end;
 	struct nc_execution *running;
 	struct nc_engine_load load;
@@ -38,17 +38,6 @@ const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine)
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;
-}
-
-struct nc_policy *nc_engine_policy(struct nc_engine *engine, enum nc_profile profile)
-{
-	struct nc_policy_options options = {.profile = profile};
-
-	if (!engine->policies[profile]) {
-		nc_policy_lists(&options, engine->setup.config);
-		(void)nc_policy_new(&options, &engine->policies[profile]); /* NULL: no memory */
-	}
-	return engine->policies[profile];
 }
 
 /* How many of this one's tenant run. */
@@ -280,7 +269,11 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	engine->queue_end = &engine->queue;
 	turn->data = engine;
 	(void)uv_idle_init(setup->loop, turn); /* cannot fail */
-	if (setup->record)
+	if (!setup->policies) {
+		r = nc_book_new(setup->config, &engine->own_policies);
+		engine->setup.policies = engine->own_policies;
+	}
+	if (r == 0 && setup->record)
 		r = nc_chronicle_new(
 			setup->loop, setup->record, on_written, setup->say, &engine->chronicle);
 	if (r < 0)
@@ -299,8 +292,7 @@ void nc_engine_free(struct nc_engine *engine)
 		nc_execution_free(unqueue(engine, &engine->queue));
 	nc_hub_free(engine->hub); /* tells those that run, which ends them */
 	nc_chronicle_free(engine->chronicle);
-	for (size_t i = 0; i < NC_PROFILE_MAX; i++)
-		nc_policy_free(engine->policies[i]);
+	nc_book_free(engine->own_policies);
 	uv_close((uv_handle_t *)engine->turn, close_turn);
 	free(engine);
 }

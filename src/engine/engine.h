@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "engine/request.h"
 
+struct nc_book;
 struct nc_record;
 struct nc_engine;
 struct nc_execution;
@@ -25,6 +26,8 @@ struct nc_engine_setup {
 	struct nc_spawn *spawn; /* greeted */
 	int landlock;		/* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
+	struct nc_book *policies; /* that requests may name; NULL: the shipped ones */
+	const char *policy;	  /* of requests that name none; NULL: the configured one */
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
 	struct nc_record *record; /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */

@@ -8,7 +8,7 @@
 #include "engine/detect.h"
 #include "engine/engine.h"
 #include "engine/output.h"
-#include "policy/policy.h"
+#include "policy/book.h"
 #include "runtime/runtime.h"
 
 /* What a reply holds of one stream. */
@@ -69,6 +69,7 @@ struct nc_execution {
 	bool is_open; /* its beginning is recorded */
 	bool retried; /* after a fault of our own, before its program began */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
+	const struct nc_terms *terms; /* NULL: no such policy */
 	enum nc_box_tier tier;
 	const char *tier_reason;
 	enum nc_verdict verdict; /* the worst of all steps */
@@ -126,7 +127,6 @@ int nc_execution_fail(struct nc_execution *execution, const char *status, const 
 	__attribute__((format(printf, 3, 4)));
 
 /* What the engine keeps for all. */
-struct nc_policy *nc_engine_policy(struct nc_engine *engine, enum nc_profile profile);
 const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine);
 
 #endif

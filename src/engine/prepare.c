@@ -77,9 +77,9 @@ static int name_source(struct nc_execution *execution, size_t i)
 }
 
 /* What a refusal says: the first finding that refuses, and what to do instead. */
-static int refuse(
-	struct nc_execution *execution, const struct nc_report *report, const char *policy)
+static int refuse(struct nc_execution *execution, const struct nc_report *report)
 {
+	const char *policy = execution->terms->policy;
 	size_t count;
 	const struct nc_finding *finding = nc_report_findings(report, &count);
 
@@ -95,15 +95,11 @@ static int refuse(
 
 static int analyse(struct nc_execution *execution, size_t i)
 {
-	enum nc_profile profile =
-		execution->request.policy < 0 ? NC_PROFILE_STANDARD : execution->request.policy;
 	const struct nc_request_step *wanted = &execution->request.step[i];
 	struct nc_step_state *step = &execution->step[i];
-	struct nc_policy *policy = nc_engine_policy(execution->engine, profile);
 	enum nc_verdict verdict;
-	int r = policy ? nc_policy_analyse(policy, step->language.language, wanted->code,
-				 wanted->code_size, &step->report)
-		       : -ENOMEM;
+	int r = nc_policy_analyse(execution->terms->analyser, step->language.language, wanted->code,
+		wanted->code_size, &step->report);
 
 	if (r < 0)
 		return nc_execution_fail(
@@ -111,9 +107,20 @@ static int analyse(struct nc_execution *execution, size_t i)
 	verdict = nc_report_verdict(step->report);
 	if (verdict > execution->verdict)
 		execution->verdict = verdict;
-	return verdict == NC_VERDICT_REFUSE
-		       ? refuse(execution, step->report, nc_profile_names[profile])
-		       : 0;
+	return verdict == NC_VERDICT_REFUSE ? refuse(execution, step->report) : 0;
+}
+
+static int find_terms(struct nc_execution *execution)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	const struct nc_request *request = &execution->request;
+	const char *usual = setup->policy ? setup->policy : nc_book_usual(setup->policies);
+	struct nacre_err err = {0};
+
+	if (nc_book_terms(setup->policies, *request->policy ? request->policy : usual,
+		    request->tenant, &execution->terms, &err) < 0)
+		return nc_execution_fail(execution, "blocked", "policy: %s", err.message);
+	return 0;
 }
 
 /* A caller may ask for more isolation than the policy does, never for less. */
@@ -162,12 +169,63 @@ static uint64_t named_or(const struct nc_request_limit *limit, uint64_t usual)
 	return limit->given ? limit->value : usual;
 }
 
+/* A limit of the policy: what it holds down, and what the request asked for. */
+struct ceiling {
+	const char *name;
+	bool given;
+	uint64_t most, *limit;
+	const struct nc_request_limit *named;
+	uint64_t unit; /* in which messages count */
+};
+
+#define CEILINGS 5
+
+static void find_ceilings(struct nc_execution *execution, struct ceiling ceilings[static CEILINGS])
+{
+	const struct nc_limit_values *most = &execution->terms->values.limits;
+	const struct nc_request_limits *named = &execution->request.limits;
+	struct nc_box_limits *limits = &execution->limits;
+
+	ceilings[0] = (struct ceiling){"memory_mb", most->memory_mb.given,
+		most->memory_mb.number * MB, &limits->memory_bytes, &named->memory_bytes, MB};
+	ceilings[1] = (struct ceiling){"cpu_cores", most->cpu_cores.given, most->cpu_cores.number,
+		&limits->cpu_milli, &named->cpu_milli, 1000};
+	ceilings[2] = (struct ceiling){"execution_time_seconds", most->execution_time_seconds.given,
+		most->execution_time_seconds.number * 1000, &limits->wall_ms, &named->wall_ms,
+		1000};
+	ceilings[3] = (struct ceiling){"max_processes", most->max_processes.given,
+		most->max_processes.number * THREADS_PER_PROCESS, &limits->pids, &named->processes,
+		1};
+	ceilings[4] = (struct ceiling){"disk_mb", most->disk_mb.given, most->disk_mb.number * MB,
+		&limits->disk_bytes, &named->disk_bytes, MB};
+}
+
+/* A request may ask for less than the policy allows, never for more. */
+static int check_ceilings(struct nc_execution *execution)
+{
+	struct ceiling ceilings[CEILINGS];
+
+	find_ceilings(execution, ceilings);
+	for (size_t i = 0; i < CEILINGS; i++) {
+		const struct ceiling *c = &ceilings[i];
+
+		if (c->given && c->named->given && c->named->value > c->most)
+			return nc_execution_fail(execution, "blocked",
+				"limits.%s: %.10g is more than the policy '%s' allows: at most "
+				"%.10g",
+				c->name, (double)c->named->value / (double)c->unit,
+				execution->terms->policy, (double)c->most / (double)c->unit);
+	}
+	return 0;
+}
+
 /* The configured limits of the languages, the largest of each, unless the request names them. */
 static void set_limits(struct nc_execution *execution)
 {
 	const struct nc_config *config = nc_engine_setup(execution->engine)->config;
 	const struct nc_request_limits *named = &execution->request.limits;
 	struct nc_box_limits *limits = &execution->limits;
+	struct ceiling ceilings[CEILINGS];
 
 	for (size_t i = 0; i < execution->request.n_steps; i++) {
 		const struct nc_runtime *runtime = execution->step[i].runtime;
@@ -183,6 +241,10 @@ static void set_limits(struct nc_execution *execution)
 		raise_to(&limits->disk_bytes, usual->disk_mb.number * MB);
 		raise_to(&limits->disk_bytes, needs->disk_mb * MB);
 	}
+	find_ceilings(execution, ceilings);
+	for (size_t i = 0; i < CEILINGS; i++)
+		if (ceilings[i].given && *ceilings[i].limit > ceilings[i].most)
+			*ceilings[i].limit = ceilings[i].most;
 	limits->memory_bytes = named_or(&named->memory_bytes, limits->memory_bytes);
 	limits->cpu_milli = named_or(&named->cpu_milli, limits->cpu_milli);
 	limits->cpu_time_ms = named_or(&named->cpu_time_ms, 0);
@@ -209,7 +271,13 @@ static void set_wish(struct nc_execution *execution)
 	wish->named[NC_NAMED_PIDS] = named->processes.given;
 	wish->named[NC_NAMED_DISK] = named->disk_bytes.given;
 	wish->named[NC_NAMED_INODES] = named->inodes.given;
-	memcpy(wish->floor, nc_strength_floor, sizeof(wish->floor));
+	/* a policy raises the floor and never lowers it */
+	_Static_assert(NC_POLICY_PROPERTIES == NC_STRENGTH_MAX, "policy files name every property");
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++) {
+		enum nc_grade grade = (enum nc_grade)execution->terms->values.floor[i].number;
+
+		wish->floor[i] = grade > nc_strength_floor[i] ? grade : nc_strength_floor[i];
+	}
 }
 
 /* Whether the host can hold it at all: better now than from the queue. */
@@ -278,6 +346,10 @@ void nc_execution_prepare(struct nc_execution *execution)
 	if (request->packages.count > 0)
 		r = nc_execution_fail(execution, "blocked",
 			"packages: this version installs none; use what the image has");
+	if (r == 0)
+		r = find_terms(execution);
+	if (r == 0)
+		r = check_ceilings(execution);
 	for (size_t i = 0; r == 0 && i < request->n_steps; i++) {
 		r = find_language(execution, i);
 		if (r == 0)

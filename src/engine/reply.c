@@ -350,14 +350,17 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
-		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s?, s:s, s:o, s:o, s:o, s:o, s:b, s:o, "
+		"s:o}",
 		"id", nc_execution_name(execution), "status", status_of(execution), "error",
 		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
 		"resource_usage", resource_usage_json(&sum.usage), "tier",
 		last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
 		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
-		"truncated", is_truncated(execution), "risk", nc_severity_names[risk_of(execution)],
-		"strength", last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
+		"truncated", is_truncated(execution), "policy",
+		execution->terms ? execution->terms->policy : NULL, "risk",
+		nc_severity_names[risk_of(execution)], "strength",
+		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		nc_outcome_denials(&sum), "limits", limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",

@@ -53,10 +53,14 @@ static void read_tier(const struct nc_cursor *c)
 
 static void read_policy(const struct nc_cursor *c)
 {
-	int chosen = nc_read_choice(c, nc_profile_names, NC_PROFILE_MAX);
+	const char *text = json_string_value(c->value);
 
-	if (chosen >= 0)
-		*(enum nc_profile *)c->target = (enum nc_profile)chosen;
+	/* a name and never a file: no dots, no slashes */
+	if (text && nc_is_request_name(text, "_-"))
+		memcpy(c->target, text, strlen(text) + 1);
+	else
+		nc_refuse(c, "the name of a policy: 1 to 64 letters, digits, '_' and '-', a letter "
+			     "or digit first");
 }
 
 static void read_language(const struct nc_cursor *c)
@@ -587,9 +591,8 @@ static int load(const char *json, size_t size, json_t **ret_value, struct nc_fau
 int nc_request_parse(
 	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
 {
-	nc_cleanup(draft_done) struct draft draft = {.request = {.tier = NC_TIER_MAX,
-							     .policy = NC_PROFILE_INVALID,
-							     .priority = NC_REQUEST_PRIORITY}};
+	nc_cleanup(draft_done) struct draft draft = {
+		.request = {.tier = NC_TIER_MAX, .priority = NC_REQUEST_PRIORITY}};
 	struct nc_reading reading = {.faults = faults};
 	struct nc_cursor whole = {.reading = &reading, .target = &draft};
 	int r = load(json, size, &draft.request.source, faults);

@@ -21,7 +21,6 @@
 #include "base/limits.h"
 #include "engine/faults.h"
 #include "engine/reader.h"
-#include "policy/policy.h"
 #include "tier/tier.h"
 
 /* A file that is put into the workspace before the code runs. */
@@ -81,8 +80,8 @@ struct nc_request {
 	struct nc_request_files files;
 	struct nc_request_pairs labels;
 	struct nc_request_limits limits;
-	enum nc_tier tier;	/* NC_TIER_MAX: the router chooses */
-	enum nc_profile policy; /* NC_PROFILE_INVALID: the configured one */
+	enum nc_tier tier;		      /* NC_TIER_MAX: the router chooses */
+	char policy[NC_REQUEST_NAME_MAX + 1]; /* "": the usual one */
 	bool network_access;
 	bool cache;	       /* the reply to an equal request may be given again */
 	bool stream;	       /* events as they happen */

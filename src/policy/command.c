@@ -31,7 +31,7 @@ enum check {
 struct program {
 	const char *name;
 	enum check check;
-	enum nc_rule rule;
+	enum nc_rule_id rule;
 };
 
 static const struct program programs[] = {

@@ -80,6 +80,16 @@ static bool equals(const char *word, const char *text, size_t size)
 	return strlen(word) == size && memcmp(word, text, size) == 0;
 }
 
+/* Whether it stands in a list that allows, or there is none. */
+static bool is_allowed(const char *const *words, const char *text, size_t size)
+{
+	if (!words)
+		return true;
+	while (*words && !equals(*words, text, size))
+		words++;
+	return *words != NULL;
+}
+
 static const struct nc_policy_lists *lists(const struct nc_scan *scan)
 {
 	return &scan->policy->lists[scan->job->language];
@@ -94,6 +104,15 @@ static bool is_module(const char *module, size_t module_size, const char *name, 
 	}
 	return size >= module_size && memcmp(name, module, module_size) == 0 &&
 	       (size == module_size || strchr("./:", name[module_size]));
+}
+
+static bool is_allowed_module(const char *const *modules, const char *name, size_t size)
+{
+	if (!modules)
+		return true;
+	while (*modules && !is_module(*modules, strlen(*modules), name, size))
+		modules++;
+	return *modules != NULL;
 }
 
 /* The next pattern of the list, taken apart; false behind the last. */
@@ -120,6 +139,8 @@ void nc_lists_import(struct nc_scan *scan, uint32_t node, const char *name, size
 	for (; imports && *imports; imports++)
 		if (is_module(*imports, strlen(*imports), name, size))
 			nc_scan_find(scan, NC_RULE_LIST_IMPORT, node, name, size);
+	if (!is_allowed_module(lists(scan)->allowed_imports, name, size))
+		nc_scan_find(scan, NC_RULE_LIST_IMPORT, node, name, size);
 	for (size_t i = 0; next_pattern(scan, &i, &pattern);)
 		if (pattern.kind == NC_PATTERN_ARGUMENT &&
 			(equals("require", pattern.name, pattern.size) ||
@@ -148,6 +169,8 @@ void nc_lists_function(struct nc_scan *scan, uint32_t node, const struct nc_call
 	for (; functions && *functions; functions++)
 		if (equals(*functions, function->text, function->size))
 			nc_scan_find_datum(scan, NC_RULE_LIST_FUNCTION, node, function);
+	if (!is_allowed(lists(scan)->allowed_functions, function->text, function->size))
+		nc_scan_find_datum(scan, NC_RULE_LIST_FUNCTION, node, function);
 	for (size_t i = 0; next_pattern(scan, &i, &pattern);) {
 		if (pattern.size != function->size ||
 			memcmp(pattern.name, function->text, pattern.size) != 0)
@@ -181,9 +204,20 @@ void nc_lists_command(struct nc_scan *scan, uint32_t node, const char *name, siz
 	for (; commands && *commands; commands++)
 		if (equals(*commands, name, size))
 			nc_scan_find(scan, NC_RULE_LIST_COMMAND, node, name, size);
+	if (!is_allowed(shell->allowed_commands, name, size))
+		nc_scan_find(scan, NC_RULE_LIST_COMMAND, node, name, size);
 	for (; patterns && *patterns; patterns++)
 		if (equals(*patterns, name, size))
 			nc_scan_find(scan, NC_RULE_LIST_PATTERN, node, name, size);
+}
+
+void nc_lists_unknown(
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const char *object, size_t size)
+{
+	if (rule == NC_RULE_RUN_UNKNOWN && scan->policy->lists[NC_SHELL].allowed_commands)
+		nc_scan_find(scan, NC_RULE_LIST_COMMAND, node, object, size);
+	if (rule == NC_RULE_DYNAMIC_IMPORT && lists(scan)->allowed_imports)
+		nc_scan_find(scan, NC_RULE_LIST_IMPORT, node, object, size);
 }
 
 void nc_lists_write(struct nc_scan *scan, uint32_t node, const struct nc_datum *file)

@@ -39,6 +39,10 @@ void nc_lists_member(struct nc_scan *scan, uint32_t node, const struct nc_datum 
 void nc_lists_command(struct nc_scan *scan, uint32_t node, const char *name, size_t size);
 void nc_lists_write(struct nc_scan *scan, uint32_t node, const struct nc_datum *file);
 
+/* What could not be told is not among what is allowed: to be called with every finding. */
+void nc_lists_unknown(
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const char *object, size_t size);
+
 /* Patterns that have no shape of ours are looked for in the text, at the end of a walk. */
 void nc_lists_text(struct nc_scan *scan);
 

@@ -16,8 +16,8 @@
  */
 static const struct {
 	const char *path;
-	enum nc_rule mention; /* found by any use; NC_RULE_NONE: only by writing */
-	enum nc_rule write;
+	enum nc_rule_id mention; /* found by any use; NC_RULE_NONE: only by writing */
+	enum nc_rule_id write;
 } paths[] = {
 	/* ways out of a container */
 	{"/var/run/docker.sock", NC_RULE_ESCAPE, NC_RULE_ESCAPE},
@@ -215,7 +215,7 @@ static void judge_path(
 		nc_scan_find(scan, is_writing(access) ? NC_RULE_DESTROY : NC_RULE_DEVICE, node,
 			path, size);
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		enum nc_rule rule = is_writing(access) ? paths[i].write : paths[i].mention;
+		enum nc_rule_id rule = is_writing(access) ? paths[i].write : paths[i].mention;
 
 		if (!path_matches(paths[i].path, path, size))
 			continue;

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "config/config.h"
 #include "policy/bounds.h"
 #include "policy/lists.h"
 #include "policy/report.h"
+#include "policy/risk.h"
 #include "policy/scan.h"
 
 const char *const nc_policy_language_names[NC_LANGUAGE_MAX] = {
@@ -106,21 +106,8 @@ enum nc_language nc_policy_guess_language(const char *name, const char *text, si
 static bool has_lists(const struct nc_policy_lists *lists)
 {
 	return lists->forbidden_imports || lists->forbidden_functions ||
-	       lists->forbidden_commands || lists->forbidden_patterns;
-}
-
-void nc_policy_lists(struct nc_policy_options *options, const struct nc_config *config)
-{
-	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
-		const struct nc_language_policy *from = &config->policies.language[i];
-
-		options->lists[i] = (struct nc_policy_lists){
-			.forbidden_imports = (const char *const *)from->forbidden_imports.list,
-			.forbidden_functions = (const char *const *)from->forbidden_functions.list,
-			.forbidden_commands = (const char *const *)from->forbidden_commands.list,
-			.forbidden_patterns = (const char *const *)from->forbidden_patterns.list,
-		};
-	}
+	       lists->forbidden_commands || lists->forbidden_patterns || lists->allowed_imports ||
+	       lists->allowed_functions || lists->allowed_commands;
 }
 
 int nc_policy_new(const struct nc_policy_options *options, struct nc_policy **ret_policy)
@@ -132,10 +119,10 @@ int nc_policy_new(const struct nc_policy_options *options, struct nc_policy **re
 	policy = calloc(1, sizeof(*policy));
 	if (!policy)
 		return -ENOMEM;
-	policy->profile = options->profile;
+	nc_scale_init(&policy->scale, options);
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++) {
 		policy->lists[i] = options->lists[i];
-		if (policy->profile == NC_PROFILE_STRICT && !has_lists(&policy->lists[i]))
+		if (options->profile == NC_PROFILE_STRICT && !has_lists(&policy->lists[i]))
 			policy->lists[i] = nc_lists_built_in[i];
 	}
 	*ret_policy = policy;
@@ -158,7 +145,7 @@ int nc_policy_analyse(struct nc_policy *policy, enum nc_language language, const
 	report = calloc(1, sizeof(*report));
 	if (!report)
 		return -ENOMEM;
-	r = nc_report_open(report, size > 0 ? text : "", size);
+	r = nc_report_open(report, &policy->scale, size > 0 ? text : "", size);
 	if (r < 0)
 		return r;
 	if (size > NC_SOURCE_MAX)
@@ -166,7 +153,7 @@ int nc_policy_analyse(struct nc_policy *policy, enum nc_language language, const
 	else
 		r = nc_scan_run(policy, language, report);
 	if (r == 0)
-		r = nc_report_close(report, policy->profile);
+		r = nc_report_close(report);
 	if (r < 0)
 		return r;
 	*ret_report = take_ptr(report);

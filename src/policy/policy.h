@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/language.h"
+#include "base/rule_ids.h"
 
 struct nc_policy;
 struct nc_report;
@@ -65,12 +66,18 @@ struct nc_policy_lists {
 	const char *const *forbidden_functions;
 	const char *const *forbidden_commands;
 	const char *const *forbidden_patterns;
+	/* one that is there makes everything else of its kind a finding, also if it is empty */
+	const char *const *allowed_imports;
+	const char *const *allowed_functions;
+	const char *const *allowed_commands;
 };
 
 struct nc_policy_options {
 	enum nc_profile profile;
 	/* Where a language has no list at all, NC_PROFILE_STRICT takes the built-in ones. */
 	struct nc_policy_lists lists[NC_LANGUAGE_MAX];
+	const enum nc_severity *severities; /* one for each rule; NULL: as built in */
+	const enum nc_verdict *verdicts;    /* one for each level of risk; NULL: the same */
 };
 
 /* One thing that the analysis has to say. All texts belong to the report. */
@@ -114,10 +121,6 @@ struct nc_points {
 	uint32_t hits;
 	uint32_t points;
 };
-
-/* Fills in the lists of the configuration, which the options then borrow. */
-struct nc_config;
-void nc_policy_lists(struct nc_policy_options *options, const struct nc_config *config);
 
 /*
  * Makes an analyser. Borrows the lists until it is freed. One analysis at a time: it keeps tables

@@ -343,7 +343,7 @@ static const struct nc_name_rule imports[] = {
 /* Attributes that lead from any object to the interpreter's own. */
 static const struct {
 	const char *name;
-	enum nc_rule rule;
+	enum nc_rule_id rule;
 } inner_names[] = {
 	{"__subclasses__", NC_RULE_INTROSPECT},
 	{"__globals__", NC_RULE_INTROSPECT},

@@ -54,9 +54,10 @@ static int find_lines(struct nc_report *report)
 	return 0;
 }
 
-int nc_report_open(struct nc_report *report, const char *source, size_t size)
+int nc_report_open(
+	struct nc_report *report, const struct nc_scale *scale, const char *source, size_t size)
 {
-	*report = (struct nc_report){.arena.max = NC_REPORT_MEMORY_MAX};
+	*report = (struct nc_report){.scale = scale, .arena.max = NC_REPORT_MEMORY_MAX};
 	report->source = source;
 	report->source_size = size > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)size;
 	return find_lines(report);
@@ -132,13 +133,13 @@ static bool is_known(const struct nc_report *report, const struct nc_finding *fr
 	return false;
 }
 
-void nc_report_find(struct nc_report *report, enum nc_rule rule, const struct nc_place *place,
+void nc_report_find(struct nc_report *report, enum nc_rule_id rule, const struct nc_place *place,
 	const char *object, size_t object_size)
 {
 	const struct nc_rule_text *text = &nc_rules[rule];
 	struct nc_finding finding = {
 		.rule = text->id,
-		.severity = text->severity,
+		.severity = report->scale->severities[rule],
 		.why = text->why,
 		.remedy = text->remedy,
 		.offset = place->offset,
@@ -234,7 +235,7 @@ static int by_place(const void *left, const void *right)
 	return strcmp(a->object, b->object);
 }
 
-int nc_report_close(struct nc_report *report, enum nc_profile profile)
+int nc_report_close(struct nc_report *report)
 {
 	static const char *const nothing[] = {NULL};
 	const struct nc_place whole = {.snippet = "", .within = ""};
@@ -251,7 +252,7 @@ int nc_report_close(struct nc_report *report, enum nc_profile profile)
 	}
 	if (report->error < 0)
 		return report->error;
-	nc_risk_judge(report, profile);
+	nc_risk_judge(report);
 	if (report->n_findings > 0)
 		qsort(report->findings, report->n_findings, sizeof(report->findings[0]), by_place);
 	report->needs.paths = report->paths.count ? report->paths.texts : nothing;
@@ -260,6 +261,7 @@ int nc_report_close(struct nc_report *report, enum nc_profile profile)
 	free(report->lines);
 	report->lines = NULL;
 	report->source = NULL;
+	report->scale = NULL;
 	return 0;
 }
 

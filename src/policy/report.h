@@ -12,9 +12,17 @@ struct nc_text_set {
 	size_t count, capacity;
 };
 
+/* What findings are weighed with. */
+struct nc_scale {
+	enum nc_profile profile;
+	enum nc_severity severities[NC_RULE_MAX];
+	enum nc_verdict verdicts[NC_SEVERITY_MAX];
+};
+
 struct nc_report {
-	struct nc_arena arena; /* holds all texts */
-	const char *source;    /* while the analysis runs; NULL afterwards */
+	const struct nc_scale *scale; /* while the analysis runs; NULL afterwards */
+	struct nc_arena arena;	      /* holds all texts */
+	const char *source;	      /* while the analysis runs; NULL afterwards */
 	uint32_t source_size;
 	uint32_t *lines; /* where each line begins, while the analysis runs */
 	uint32_t n_lines;
@@ -42,11 +50,12 @@ struct nc_place {
 	const char *within; /* see struct nc_finding; borrowed until the report is closed */
 };
 
-/* 0 or -ENOMEM. Borrows source until nc_report_close. */
-int nc_report_open(struct nc_report *report, const char *source, size_t size);
+/* 0 or -ENOMEM. Borrows scale and source until nc_report_close. */
+int nc_report_open(
+	struct nc_report *report, const struct nc_scale *scale, const char *source, size_t size);
 
 /* Copies object and snippet. A rule finds the same object in the same place once. */
-void nc_report_find(struct nc_report *report, enum nc_rule rule, const struct nc_place *place,
+void nc_report_find(struct nc_report *report, enum nc_rule_id rule, const struct nc_place *place,
 	const char *object, size_t object_size);
 
 void nc_report_import(
@@ -58,6 +67,6 @@ void nc_report_host(struct nc_report *report, const char *text, size_t size);
 void nc_report_command(struct nc_report *report, const char *text, size_t size);
 
 /* Sums up and judges. 0 or -ENOMEM. */
-int nc_report_close(struct nc_report *report, enum nc_profile profile);
+int nc_report_close(struct nc_report *report);
 
 #endif

@@ -29,14 +29,14 @@ enum nc_profile nc_profile_parse(const char *name)
 
 /* What two rules mean together. */
 static const struct {
-	enum nc_rule first, second, together;
+	enum nc_rule_id first, second, together;
 } sums[] = {
 	{NC_RULE_CREDENTIALS, NC_RULE_NETWORK, NC_RULE_EXFILTRATE},
 	{NC_RULE_METADATA, NC_RULE_CREDENTIALS, NC_RULE_EXFILTRATE},
 };
 
 /* The first finding of a rule; NULL: none that fitted into the report. */
-static const struct nc_finding *find(const struct nc_report *report, enum nc_rule rule)
+static const struct nc_finding *find(const struct nc_report *report, enum nc_rule_id rule)
 {
 	for (size_t i = 0; i < report->n_findings; i++)
 		if (report->findings[i].rule == nc_rules[rule].id)
@@ -62,16 +62,34 @@ static void add_sums(struct nc_report *report)
 	}
 }
 
-/* Whether a profile refuses a program for this finding alone. */
-static bool refuses(enum nc_profile profile, const struct nc_finding *finding)
+const enum nc_verdict nc_verdicts_built_in[NC_SEVERITY_MAX] = {
+	[NC_SEVERITY_LOW] = NC_VERDICT_ALLOW,
+	[NC_SEVERITY_MEDIUM] = NC_VERDICT_CONTAINER,
+	[NC_SEVERITY_HIGH] = NC_VERDICT_MICROVM,
+	[NC_SEVERITY_CRITICAL] = NC_VERDICT_REFUSE,
+};
+
+void nc_scale_init(struct nc_scale *scale, const struct nc_policy_options *options)
+{
+	scale->profile = options->profile;
+	for (enum nc_rule_id rule = 1; rule < NC_RULE_MAX; rule++)
+		scale->severities[rule] =
+			options->severities ? options->severities[rule] : nc_rules[rule].severity;
+	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)
+		scale->verdicts[level] =
+			options->verdicts ? options->verdicts[level] : nc_verdicts_built_in[level];
+}
+
+/* Whether a program is refused for this finding alone. */
+static bool refuses(const struct nc_scale *scale, const struct nc_finding *finding)
 {
 	static const char lists[] = "policy.";
 
-	if (profile == NC_PROFILE_AUDIT)
+	if (scale->profile == NC_PROFILE_AUDIT)
 		return false;
-	if (finding->severity == NC_SEVERITY_CRITICAL)
+	if (scale->verdicts[finding->severity] == NC_VERDICT_REFUSE)
 		return true;
-	return profile == NC_PROFILE_STRICT &&
+	return scale->profile == NC_PROFILE_STRICT &&
 	       (strncmp(finding->rule, lists, sizeof(lists) - 1) == 0 ||
 		       finding->rule == nc_rules[NC_RULE_PARSE].id);
 }
@@ -94,34 +112,29 @@ static enum nc_severity level(uint32_t sum)
 	return risk;
 }
 
-void nc_risk_judge(struct nc_report *report, enum nc_profile profile)
+void nc_risk_judge(struct nc_report *report)
 {
-	static const enum nc_verdict verdicts[NC_SEVERITY_MAX] = {
-		[NC_SEVERITY_LOW] = NC_VERDICT_ALLOW,
-		[NC_SEVERITY_MEDIUM] = NC_VERDICT_CONTAINER,
-		[NC_SEVERITY_HIGH] = NC_VERDICT_MICROVM,
-		[NC_SEVERITY_CRITICAL] = NC_VERDICT_REFUSE,
-	};
+	const struct nc_scale *scale = report->scale;
 
 	add_sums(report);
-	for (enum nc_rule rule = 1; rule < NC_RULE_MAX; rule++) {
+	for (enum nc_rule_id rule = 1; rule < NC_RULE_MAX; rule++) {
 		if (report->hits[rule] == 0)
 			continue;
 		report->points[report->n_points++] = (struct nc_points){
 			.rule = nc_rules[rule].id,
-			.severity = nc_rules[rule].severity,
+			.severity = scale->severities[rule],
 			.hits = report->hits[rule],
-			.points = points[nc_rules[rule].severity],
+			.points = points[scale->severities[rule]],
 		};
-		report->sum += points[nc_rules[rule].severity];
+		report->sum += points[scale->severities[rule]];
 	}
 	qsort(report->points, report->n_points, sizeof(report->points[0]), by_points);
 	report->risk = level(report->sum);
-	report->verdict = verdicts[report->risk];
-	if (profile == NC_PROFILE_AUDIT && report->verdict == NC_VERDICT_REFUSE)
+	report->verdict = scale->verdicts[report->risk];
+	if (scale->profile == NC_PROFILE_AUDIT && report->verdict == NC_VERDICT_REFUSE)
 		report->verdict = NC_VERDICT_MICROVM;
 	for (size_t i = 0; i < report->n_findings; i++) {
-		report->findings[i].refuses = refuses(profile, &report->findings[i]);
+		report->findings[i].refuses = refuses(scale, &report->findings[i]);
 		if (report->findings[i].refuses)
 			report->verdict = NC_VERDICT_REFUSE;
 	}

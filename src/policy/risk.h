@@ -4,7 +4,13 @@
 
 #include "policy/report.h"
 
+/* What becomes of a level of risk, where no policy says otherwise. */
+extern const enum nc_verdict nc_verdicts_built_in[NC_SEVERITY_MAX];
+
+/* What the options say, and what is built in where they say nothing. */
+void nc_scale_init(struct nc_scale *scale, const struct nc_policy_options *options);
+
 /* Adds what follows from several findings together, sums up, and sets risk and verdict. */
-void nc_risk_judge(struct nc_report *report, enum nc_profile profile);
+void nc_risk_judge(struct nc_report *report);
 
 #endif

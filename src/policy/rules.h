@@ -1,74 +1,9 @@
-/* Every rule of the analysis: what it is called, how bad it is, why, and what to do instead. */
+/* Every rule of the analysis: how bad it is, why, and what to do instead. */
 #ifndef NC_RULES_H
 #define NC_RULES_H
 
+#include "base/rule_ids.h"
 #include "policy/policy.h"
-
-enum nc_rule {
-	NC_RULE_NONE,
-	/* about the text itself */
-	NC_RULE_CUT_SHORT,
-	NC_RULE_PARSE,
-	NC_RULE_BIDI,
-	/* code from text */
-	NC_RULE_EVAL,
-	NC_RULE_EVAL_DECODED,
-	NC_RULE_COMPILE,
-	NC_RULE_DESERIALISE,
-	NC_RULE_DYNAMIC_IMPORT,
-	NC_RULE_HIDDEN_NAME,
-	NC_RULE_REFLECT,
-	NC_RULE_INTROSPECT,
-	NC_RULE_BUILTINS,
-	/* out of the language */
-	NC_RULE_NATIVE,
-	NC_RULE_UNSAFE,
-	NC_RULE_SYSCALL,
-	/* processes */
-	NC_RULE_RUN,
-	NC_RULE_RUN_UNKNOWN,
-	NC_RULE_SHELL,
-	NC_RULE_DOWNLOAD_AND_RUN,
-	NC_RULE_PIPE_TO_INTERPRETER,
-	NC_RULE_REVERSE_SHELL,
-	NC_RULE_FORK,
-	NC_RULE_FORK_BOMB,
-	NC_RULE_KILL,
-	NC_RULE_KILL_ALL,
-	NC_RULE_TRACE,
-	/* files */
-	NC_RULE_DELETE,
-	NC_RULE_DESTROY,
-	NC_RULE_PERMISSIONS,
-	NC_RULE_SETUID_BIT,
-	NC_RULE_CREDENTIALS,
-	NC_RULE_ACCOUNTS,
-	NC_RULE_ENVIRONMENT,
-	NC_RULE_PERSIST,
-	NC_RULE_SYSTEM_WRITE,
-	NC_RULE_DEVICE,
-	NC_RULE_ESCAPE,
-	/* network */
-	NC_RULE_NETWORK,
-	NC_RULE_LISTEN,
-	NC_RULE_RAW_SOCKET,
-	NC_RULE_METADATA,
-	NC_RULE_REMOTE_ACCESS,
-	NC_RULE_MINER,
-	NC_RULE_EXFILTRATE,
-	/* the system */
-	NC_RULE_PRIVILEGE,
-	NC_RULE_ADMIN,
-	NC_RULE_KERNEL_MODULE,
-	NC_RULE_COVER_TRACKS,
-	NC_RULE_PACKAGES,
-	/* the lists of security_policies.yaml */
-	NC_RULE_LIST_IMPORT,
-	NC_RULE_LIST_FUNCTION,
-	NC_RULE_LIST_COMMAND,
-	NC_RULE_LIST_PATTERN,
-	NC_RULE_MAX,
-};
 
 extern const struct nc_rule_text nc_rules[NC_RULE_MAX];
 

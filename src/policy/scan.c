@@ -173,7 +173,7 @@ static struct nc_place place_of(struct nc_scan *scan, uint32_t node)
 }
 
 void nc_scan_find(
-	struct nc_scan *scan, enum nc_rule rule, uint32_t node, const char *object, size_t size)
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const char *object, size_t size)
 {
 	struct nc_place place;
 
@@ -181,10 +181,11 @@ void nc_scan_find(
 		return;
 	place = place_of(scan, node);
 	nc_report_find(scan->report, rule, &place, object, size);
+	nc_lists_unknown(scan, rule, node, object, size);
 }
 
 void nc_scan_find_datum(
-	struct nc_scan *scan, enum nc_rule rule, uint32_t node, const struct nc_datum *datum)
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const struct nc_datum *datum)
 {
 	const struct nc_node *at = nc_scan_node(scan, node);
 

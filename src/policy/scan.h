@@ -48,8 +48,8 @@ enum nc_use {
 struct nc_name_rule {
 	const char *name; /* tables are sorted by it */
 	enum nc_use use;
-	enum nc_rule rule; /* found whenever it is called or imported; NC_RULE_NONE: depends */
-	uint8_t argument;  /* which one is used, from 0; or NC_LAST */
+	enum nc_rule_id rule; /* found whenever it is called or imported; NC_RULE_NONE: depends */
+	uint8_t argument;     /* which one is used, from 0; or NC_LAST */
 };
 
 /* A call with its arguments, in languages with expressions. */
@@ -100,7 +100,7 @@ struct nc_job {
 };
 
 struct nc_policy {
-	enum nc_profile profile;
+	struct nc_scale scale;
 	struct nc_policy_lists lists[NC_LANGUAGE_MAX];
 	struct nc_grammar grammars[NC_LANGUAGE_MAX];
 };
@@ -131,11 +131,11 @@ int nc_scan_run(struct nc_policy *policy, enum nc_language language, struct nc_r
 
 /* Reports a finding at a node, unless this is the learning walk. */
 void nc_scan_find(
-	struct nc_scan *scan, enum nc_rule rule, uint32_t node, const char *object, size_t size);
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const char *object, size_t size);
 
 /* The same about a datum: its text or name; anything else is quoted from the source. */
 void nc_scan_find_datum(
-	struct nc_scan *scan, enum nc_rule rule, uint32_t node, const struct nc_datum *datum);
+	struct nc_scan *scan, enum nc_rule_id rule, uint32_t node, const struct nc_datum *datum);
 
 /*
  * Queues a text for analysis. Borrows text, which must live as long as the scan. as says how it

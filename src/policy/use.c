@@ -9,7 +9,7 @@
 #include "policy/literal.h"
 
 /* What it means that text is run, by where the text comes from. */
-static enum nc_rule code_rule(const struct nc_scan *scan, const struct nc_datum *code)
+static enum nc_rule_id code_rule(const struct nc_scan *scan, const struct nc_datum *code)
 {
 	const struct nc_name_rule *origin = NULL;
 
@@ -248,7 +248,7 @@ static void use_argument(
 static void use_unknown(struct nc_scan *scan, uint32_t node, const struct nc_name_rule *rule,
 	const struct nc_datum *function)
 {
-	static const enum nc_rule rules[] = {
+	static const enum nc_rule_id rules[] = {
 		[NC_USE_CODE] = NC_RULE_EVAL,
 		[NC_USE_SHELL] = NC_RULE_SHELL,
 		[NC_USE_COMMAND] = NC_RULE_RUN_UNKNOWN,

@@ -8,7 +8,7 @@ import pytest
 
 from conftest import NACRE
 
-VERBS = ["doctor", "exec", "check", "image", "image import", "image list", "image remove", "config", "config check", "config show", "completion"]
+VERBS = ["doctor", "exec", "check", "policy", "policy list", "policy show", "policy check", "policy diff", "policy test", "image", "image import", "image list", "image remove", "config", "config check", "config show", "completion"]
 
 
 def test_version(nacre):
@@ -107,7 +107,7 @@ def complete(script, *words):
 def test_bash_completion(nacre, tmp_path):
     script = tmp_path / "nacre.bash"
     script.write_text(nacre("completion", "bash").stdout)
-    assert complete(script, "nacre", "") == ["doctor", "exec", "check", "history", "audit", "image", "run", "top", "config", "completion", "--config", "--help",
+    assert complete(script, "nacre", "") == ["doctor", "exec", "check", "policy", "history", "audit", "image", "run", "top", "config", "completion", "--config", "--help",
                                              "--version"]
     assert complete(script, "nacre", "do") == ["doctor"]
     assert complete(script, "nacre", "config", "") == ["check", "show", "--config", "--help", "--version"]

@@ -64,7 +64,7 @@ static void test_built_in_values(void **state)
 	assert_int_equal(config.limits.language[NC_GO].memory_mb.number, 512);
 	assert_true(config.limits.language[NC_GO].memory_mb.inherited);
 	assert_false(config.limits.language[NC_SHELL].memory_mb.inherited);
-	assert_int_equal(config.policies.language[NC_PYTHON].forbidden_imports.n_list, 0);
+	assert_int_equal(config.policies.all.language[NC_PYTHON].forbidden_imports.n_list, 0);
 	for (size_t i = 0; i < NC_CONFIG_FILE_COUNT; i++)
 		assert_false(config.found[i]);
 }
@@ -108,12 +108,12 @@ static void test_lists(void **state)
 				     "  forbidden_commands: [rm, 'a b']\n"
 				     "  forbidden_patterns: []\n");
 	assert_int_equal(nc_config_load(&config, dir, &err), 0);
-	value = &config.policies.language[NC_SHELL].forbidden_commands;
+	value = &config.policies.all.language[NC_SHELL].forbidden_commands;
 	assert_int_equal(value->n_list, 2);
 	assert_string_equal(value->list[0], "rm");
 	assert_string_equal(value->list[1], "a b");
 	assert_null(value->list[2]);
-	value = &config.policies.language[NC_SHELL].forbidden_patterns;
+	value = &config.policies.all.language[NC_SHELL].forbidden_patterns;
 	assert_true(value->given);
 	assert_int_equal(value->n_list, 0);
 }
@@ -129,7 +129,7 @@ static void test_failure_leaves_nothing(void **state)
 	assert_int_equal(err.code, -EINVAL);
 	assert_non_null(strstr(err.message, "security_policies.yaml:3: found unknown key 'ruby'"));
 	assert_null(config.dir);
-	assert_null(config.policies.language[NC_PYTHON].forbidden_imports.list);
+	assert_null(config.policies.all.language[NC_PYTHON].forbidden_imports.list);
 }
 
 static void test_missing_directory(void **state)

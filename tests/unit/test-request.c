@@ -74,7 +74,7 @@ static void test_defaults(void **state)
 	assert_string_equal(request.id, "");
 	assert_string_equal(request.tenant, "");
 	assert_int_equal(request.tier, NC_TIER_MAX);
-	assert_int_equal(request.policy, NC_PROFILE_INVALID);
+	assert_string_equal(request.policy, "");
 	assert_int_equal(request.priority, NC_REQUEST_PRIORITY);
 	assert_false(request.network_access || request.cache || request.stream);
 	assert_int_equal(request.files.count + request.env.count + request.labels.count, 0);
@@ -116,7 +116,7 @@ static void test_everything(void **state)
 	assert_memory_equal(request.files.file[1].data, "\0\1", 2);
 	assert_true(request.files.file[1].executable);
 	assert_int_equal(request.tier, NC_TIER_MICROVM);
-	assert_int_equal(request.policy, NC_PROFILE_AUDIT);
+	assert_string_equal(request.policy, "audit");
 	assert_string_equal(request.capture.words[0], "*.js");
 	assert_string_equal(request.id, "i");
 	assert_string_equal(request.tenant, "t");

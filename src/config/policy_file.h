@@ -1,0 +1,60 @@
+/*
+ * Policy files: security_policies.yaml, and any other that is named with --policy or stands in the
+ * directory policies beside it. docs/policy.md describes each key.
+ */
+#ifndef NC_POLICY_FILE_H
+#define NC_POLICY_FILE_H
+
+#include "base/language.h"
+#include "base/rule_ids.h"
+#include "config/limit_values.h"
+
+/* One language. Shells have commands instead of imports and functions. */
+struct nc_language_policy {
+	struct nc_value forbidden_imports, forbidden_functions, forbidden_commands;
+	struct nc_value forbidden_patterns;
+	/* when one is given, everything else of its kind is found */
+	struct nc_value allowed_imports, allowed_functions, allowed_commands;
+};
+
+enum nc_policy_mode {
+	NC_MODE_ENFORCE,
+	NC_MODE_AUDIT, /* reports everything, refuses nothing */
+	NC_MODE_MAX,
+};
+
+/* As many as there are levels of risk, and properties in the strength vector. */
+#define NC_POLICY_LEVELS 4
+#define NC_POLICY_PROPERTIES 14
+
+/* What a policy says; whatever is not given is left to those that it stands on. */
+struct nc_policy_values {
+	struct nc_value mode; /* enum nc_policy_mode */
+	struct nc_language_policy language[NC_LANGUAGE_MAX];
+	struct nc_value severity[NC_RULE_MAX];	     /* enum nc_severity */
+	struct nc_value risk[NC_POLICY_LEVELS];	     /* enum nc_verdict */
+	struct nc_value floor[NC_POLICY_PROPERTIES]; /* enum nc_grade, by enum nc_property */
+	struct nc_limit_values limits;		     /* ceilings */
+	struct {
+		struct nc_value allow; /* see config/host.h */
+	} network;
+};
+
+struct nc_policies_config {
+	struct nc_value inherits; /* index into nc_policy_profiles */
+	struct nc_policy_values all;
+	struct nc_map tenants; /* of struct nc_policy_values */
+};
+
+/* The fields of a whole file, and those of struct nc_policy_values alone. */
+extern const struct nc_field nc_policy_file_fields[];
+extern const struct nc_field nc_policy_value_fields[];
+
+/* Words that files use, in the order of the enums of others; NULL-terminated. */
+extern const char *const nc_policy_profiles[];
+extern const char *const nc_policy_levels[NC_POLICY_LEVELS + 1];
+extern const char *const nc_policy_verdicts[];
+extern const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1];
+extern const char *const nc_policy_grades[];
+
+#endif

@@ -1,0 +1,205 @@
+"""Policies: nacre policy, --policy of nacre run and nacre check, the names that requests may give."""
+
+import json
+import pathlib
+
+import pytest
+
+from conftest import ROOT
+
+BAD = sorted((pathlib.Path(__file__).parent / "policy-bad").glob("*.yaml"))
+SEED = ROOT / "config/security_policies.yaml"
+
+MINE = """\
+inherits: standard
+python:
+  allowed_imports: [json]
+severities:
+  policy.import: critical
+risk:
+  low: container
+limits:
+  memory_mb: 128
+  execution_time_seconds: 5
+network:
+  allow: [example.org, "*.example.org:443"]
+tenants:
+  acme:
+    mode: audit
+    limits: {memory_mb: 64}
+"""
+
+
+@pytest.fixture
+def site(tmp_path):
+    """A configuration directory with a policy of its own."""
+    (tmp_path / "site/policies").mkdir(parents=True)
+    (tmp_path / "site/policies/mine.yaml").write_text(MINE)
+    return tmp_path / "site"
+
+
+def run_json(nacre, *args, **options):
+    done = nacre(*args, "--json", **options)
+    assert done.stdout, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case.stem)
+def test_bad_policies_have_their_messages(nacre, case):
+    expected = f"{case}:{case.read_text().splitlines()[0].removeprefix('# ')}"
+    done = nacre("policy", "check", case)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", expected + "\n")
+    assert json.loads(nacre("policy", "check", "--json", case).stdout) == {"ok": False, "faults": [expected]}
+    # and none of them is ever taken for a policy
+    for args in (["check", "--policy", case, SEED, "--lang", "shell"], ["policy", "show", case],
+                 ["run", "--policy", case, "-c", "print(1)"]):
+        done = nacre(*args)
+        assert (done.returncode, done.stdout) == (125, "") and expected in done.stderr
+
+
+def test_there_are_enough_bad_policies():
+    assert len(BAD) >= 40
+
+
+def test_the_seeds_file_is_a_policy_that_does_what_it_says(nacre, tmp_path):
+    assert nacre("policy", "check", SEED).stdout == f"{SEED}: good\n"
+    (tmp_path / "a.py").write_text("import socket\n")
+    (tmp_path / "b.js").write_text("require('fs')\n")
+    (tmp_path / "c.sh").write_text("sudo ls\n")
+    (tmp_path / "d.py").write_text("print(1)\n")
+    for name, code in (("a.py", 1), ("b.js", 1), ("c.sh", 1), ("d.py", 0)):
+        assert nacre("policy", "test", SEED, tmp_path / name).returncode == code
+        assert nacre("check", "--policy", SEED, tmp_path / name).returncode == code
+    assert nacre("policy", "diff", "strict", SEED).stdout == ""
+
+
+def test_check_names_every_bad_file(nacre, site):
+    done = nacre("policy", "check", BAD[0], site / "policies/mine.yaml", BAD[1], "/nonexistent.yaml")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 3
+    assert "mine.yaml: good" in done.stdout and "this version has no network" in done.stdout
+    assert nacre("policy", "check").returncode == 125
+    assert json.loads(nacre("policy", "check", "--json", SEED).stdout) == {"ok": True, "faults": []}
+
+
+def test_a_policy_that_everybody_may_write_decides_nothing(nacre, tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("mode: audit\n")
+    file.chmod(0o666)
+    done = nacre("policy", "check", file)
+    assert done.returncode == 1 and "everybody may write" in done.stderr
+
+
+def test_list(nacre, site):
+    (site / "policies/broken.yaml").write_text("mode: x\n")
+    (site / "policies/strict.yaml").write_text("mode: audit\n")
+    (site / "policies/notes.txt").write_text("not a policy\n")
+    answer = run_json(nacre, "--config", site, "policy", "list")
+    origins = {policy["name"]: policy["origin"] for policy in answer["policies"]}
+    assert (answer["schema"], answer["usual"]) == ("nacre.policies/1", "standard")
+    assert origins["mine"] == str(site / "policies/mine.yaml") and origins["broken"] == "cannot be read"
+    assert [policy["origin"] for policy in answer["policies"] if policy["name"] == "strict"] == [
+        "built in", "not used: the name is taken"]
+    assert "notes" not in origins and "notes.txt" not in origins
+    text = nacre("--config", site, "policy", "list").stdout
+    assert "inherits standard; sets python, severities, risk, limits, network, tenants" in text
+
+
+def test_show_tells_where_each_value_is_from(nacre, site):
+    answer = run_json(nacre, "--config", site, "policy", "show", "mine", "--tenant", "acme")
+    values = {value["key"]: (value["value"], value["file"], value["line"]) for value in answer["values"]}
+    file = str(site / "policies/mine.yaml")
+    assert (answer["policy"], answer["inherits"], answer["tenant"]) == ("mine", "standard", "acme")
+    assert values["mode"] == ("audit", file, 15)
+    assert values["limits.memory_mb"] == (64, file, 16)
+    assert values["limits.execution_time_seconds"] == (5, file, 10)
+    assert values["severities.policy.import"] == ("critical", file, 5)
+    assert values["severities.process.run"] == ("low", None, 0)
+    assert values["network.allow"][0] == ["example.org", "*.example.org:443"]
+    text = nacre("--config", site, "policy", "show", "mine").stdout
+    assert f"{file}:9" in text and "built in" in text and "this version has no network" in text
+    assert run_json(nacre, "policy", "show")["policy"] == "standard"
+    assert nacre("--config", site, "policy", "show", "mime").stderr == (
+        "nacre policy show: Unknown policy 'mime': there are standard, strict, audit\n")
+
+
+def test_diff(nacre, site):
+    done = nacre("--config", site, "policy", "diff", "standard", "mine")
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "python.allowed_imports: not set -> [json]", "severities.policy.import: medium -> critical",
+        "risk.low: process -> container", "limits.memory_mb: not set -> 128",
+        "limits.execution_time_seconds: not set -> 5", "network.allow: not set -> [example.org, *.example.org:443]"]
+    answer = run_json(nacre, "--config", site, "policy", "diff", "--tenant", "acme", "mine", "standard")
+    assert {"key": "mode", "left": "audit", "right": "enforce"} in answer["differences"]
+    assert {"key": "limits.memory_mb", "left": 64, "right": None} in answer["differences"]
+    assert nacre("policy", "diff", "audit", "audit").returncode == 0
+    assert nacre("policy", "diff", "audit").returncode == 125
+
+
+def test_test_judges_samples(nacre, site, tmp_path):
+    (tmp_path / "good.py").write_text("import json\nprint(json.dumps(1))\n")
+    (tmp_path / "bad.py").write_text("import math\n")
+    done = nacre("--config", site, "policy", "test", "mine", tmp_path / "good.py", tmp_path / "bad.py")
+    assert done.returncode == 1 and "good.py: allowed in the container tier" in done.stdout and "bad.py: refused" in done.stdout
+    answer = run_json(nacre, "--config", site, "policy", "test", "mine", "--tenant", "acme", tmp_path / "bad.py")
+    assert (answer["policy"], answer["tenant"], answer["refused"]) == ("mine", "acme", False)
+    assert answer["files"][0]["recommendation"] == "microvm"
+    assert nacre("policy", "test", "strict").returncode == 125
+
+
+def test_the_site_decides_for_all(nacre, tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "security_policies.yaml").write_text("inherits: strict\nmode: enforce\n")
+    (tmp_path / "a.py").write_text("import os\n")
+    (tmp_path / "b.sh").write_text("rm -rf /\n")
+    assert nacre("--config", site, "check", tmp_path / "a.py").returncode == 1
+    assert nacre("--config", site, "check", "--policy", "standard", tmp_path / "a.py").returncode == 0
+    # who names audit is held all the same where the site enforces
+    assert nacre("--config", site, "check", "--policy", "audit", tmp_path / "b.sh").returncode == 1
+    done = nacre("--config", site, "run", "-c", "import os")
+    assert done.returncode == 126 and "The policy 'strict' refuses it" in done.stderr
+
+
+def test_run_is_held_by_the_policy(nacre, site):
+    mine = ["--config", site, "run", "--policy", "mine"]
+    reply = run_json(nacre, *mine, "-c", "print(1)")
+    assert (reply["status"], reply["output"], reply["policy"]) == ("success", "1\n", "mine")
+    assert reply["limits"]["memory_bytes"] == 128 << 20 and reply["limits"]["execution_time_seconds"] == 5
+    # less is possible, more is not
+    assert run_json(nacre, *mine, "--timeout", "2s", "-c", "print(1)")["limits"]["execution_time_seconds"] == 2
+    done = nacre(*mine, "--timeout", "6s", "-c", "print(1)")
+    assert done.returncode == 126
+    assert "limits.execution_time_seconds: 6 is more than the policy 'mine' allows: at most 5" in done.stderr
+    done = nacre(*mine, "-c", "import math")
+    assert done.returncode == 126 and "The policy 'mine' refuses it: line 1" in done.stderr
+    # its risk asks for a container even where there is no risk
+    reply = run_json(nacre, *mine, "--tier", "process", "-c", "print(1)")
+    assert (reply["tier"], "risk asks for more" in reply["tier_reason"]) == ("container", True)
+
+
+def test_run_takes_a_file_and_a_request_does_not(nacre, site, tmp_path):
+    file = site / "policies/mine.yaml"
+    assert run_json(nacre, "run", "--policy", file, "-c", "print(1)")["policy"] == str(file)
+    done = nacre("run", "--policy", file, "-c", "import math")
+    assert done.returncode == 126 and "refuses it" in done.stderr
+
+    def send(config, **fields):
+        return nacre("--config", config, "run", "--json", "--request", "-", input=json.dumps({"code": "import math", **fields}))
+
+    done = send(site, policy=str(file))
+    assert done.returncode == 125 and "expected the name of a policy" in done.stderr
+    assert json.loads(send(site, policy="mine").stdout)["status"] == "blocked"
+    assert json.loads(send(site, policy="mine", tenant="acme").stdout)["status"] == "success"
+    assert json.loads(send(site, policy="mine", tenant="other").stdout)["status"] == "blocked"
+    done = send(site, policy="yours")
+    assert done.returncode == 125 and "Unknown policy 'yours'" in done.stderr
+
+
+def test_a_floor_can_only_be_raised(nacre, tmp_path):
+    low, high = tmp_path / "low.yaml", tmp_path / "high.yaml"
+    low.write_text("inherits: standard\nfloor: {filesystem: none, processes: none, access: none}\n")
+    high.write_text("inherits: standard\nfloor: {hypervisor: full}\n")
+    assert run_json(nacre, "run", "--policy", low, "-c", "print(1)")["strength"]["filesystem"] == "full"
+    done = nacre("run", "--policy", high, "-c", "print(1)")
+    assert done.returncode == 126 and "The floor wants hypervisor=full" in done.stderr
