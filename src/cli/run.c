@@ -422,8 +422,8 @@ static const char *text_of(const json_t *reply, const char *name)
 static void explain(const json_t *reply)
 {
 	const char *status = text_of(reply, "status"), *error = text_of(reply, "error");
-	const json_t *diagnostic = json_object_get(reply, "diagnostic"), *denial;
-	size_t i;
+	const json_t *diagnostic = json_object_get(reply, "diagnostic");
+	const json_t *denials = json_object_get(reply, "denials");
 
 	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
 		fputs(text_of(reply, "stderr"), stderr);
@@ -431,9 +431,13 @@ static void explain(const json_t *reply)
 		fprintf(stderr, "nacre run: %s: %s\n", status, error);
 	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
 		fprintf(stderr, "nacre run: %s\n", error);
-	json_array_foreach(json_object_get(reply, "denials"), i, denial) fprintf(stderr,
-		"nacre run: Refused: system call %s (%lld times)\n", text_of(denial, "object"),
-		(long long)json_integer_value(json_object_get(denial, "count")));
+	for (size_t i = 0; i < json_array_size(denials); i++) {
+		const json_t *denial = json_array_get(denials, i);
+
+		fprintf(stderr, "nacre run: Refused: system call %s (%lld times)\n",
+			text_of(denial, "object"),
+			(long long)json_integer_value(json_object_get(denial, "count")));
+	}
 }
 
 /* What was printed when the reply was made. */
