@@ -99,19 +99,6 @@ const char *nc_outcome_call(const struct nc_box_denied *denied)
 	return name ? name : "unknown";
 }
 
-json_t *nc_outcome_denials(const struct nc_box_end *end)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; list && i < end->n_denied; i++)
-		(void)json_array_append_new(list,
-			json_pack("{s:s, s:s, s:I, s:s}", "layer", "seccomp", "object",
-				nc_outcome_call(&end->denied[i]), "count",
-				(json_int_t)end->denied[i].count, "message",
-				"This system call, with these arguments, is not allowed in a box"));
-	return complete(list, json_array_size(list), end->n_denied);
-}
-
 json_t *nc_outcome_code(const struct nc_box_end *end)
 {
 	return end->signal || end->cause != NC_CAUSE_EXIT ? json_null() : json_integer(end->code);

@@ -2,6 +2,8 @@
 #ifndef NC_ANSWER_H
 #define NC_ANSWER_H
 
+#include <jansson.h>
+
 #include "box/run.h"
 
 /* Prints the answer as one JSON object. -errno: it is not all there. */
@@ -16,5 +18,8 @@ int nc_answer_failure(const struct nacre_err *failure, const char *command);
 /* The exit code of a run; unless quiet, says on standard error what was refused and what ended it.
  */
 int nc_answer_code(const struct nc_run *run, bool quiet);
+
+/* One line for each of the list, on standard error, but for those that said explains already. */
+void nc_answer_denials(const char *verb, const json_t *denials, const char *said);
 
 #endif

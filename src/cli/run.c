@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/store.h"
+#include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/order.h"
 #include "engine/engine.h"
@@ -441,7 +442,6 @@ static void explain(const json_t *reply)
 {
 	const char *status = text_of(reply, "status"), *error = text_of(reply, "error");
 	const json_t *diagnostic = json_object_get(reply, "diagnostic");
-	const json_t *denials = json_object_get(reply, "denials");
 
 	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
 		fputs(text_of(reply, "stderr"), stderr);
@@ -449,13 +449,7 @@ static void explain(const json_t *reply)
 		fprintf(stderr, "nacre run: %s: %s\n", status, error);
 	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
 		fprintf(stderr, "nacre run: %s\n", error);
-	for (size_t i = 0; i < json_array_size(denials); i++) {
-		const json_t *denial = json_array_get(denials, i);
-
-		fprintf(stderr, "nacre run: Refused: system call %s (%lld times)\n",
-			text_of(denial, "object"),
-			(long long)json_integer_value(json_object_get(denial, "count")));
-	}
+	nc_answer_denials("run", json_object_get(reply, "denials"), error);
 }
 
 /* What was printed when the reply was made. */

@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/output.h"
 #include "policy/book.h"
+#include "policy/denial.h"
 #include "runtime/runtime.h"
 
 /* What a reply holds of one stream. */
@@ -88,6 +89,7 @@ struct nc_execution {
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
+	struct nc_denial refused; /* what it asked for and cannot have; id "": nothing */
 	bool captured;
 	json_t *reply;	     /* while it is being recorded */
 	char result_key[65]; /* of the reply in the cache; "": it is not to be kept */

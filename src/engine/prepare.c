@@ -209,12 +209,14 @@ static int check_ceilings(struct nc_execution *execution)
 	for (size_t i = 0; i < CEILINGS; i++) {
 		const struct ceiling *c = &ceilings[i];
 
-		if (c->given && c->named->given && c->named->value > c->most)
-			return nc_execution_fail(execution, "blocked",
-				"limits.%s: %.10g is more than the policy '%s' allows: at most "
-				"%.10g",
-				c->name, (double)c->named->value / (double)c->unit,
-				execution->terms->policy, (double)c->most / (double)c->unit);
+		if (!c->given || !c->named->given || c->named->value <= c->most)
+			continue;
+		nc_denial_of_request(NC_DENIAL_CEILING, c->name, &execution->refused);
+		return nc_execution_fail(execution, "blocked",
+			"limits.%s: %.10g is more than the policy '%s' allows: at most "
+			"%.10g",
+			c->name, (double)c->named->value / (double)c->unit,
+			execution->terms->policy, (double)c->most / (double)c->unit);
 	}
 	return 0;
 }
@@ -287,9 +289,10 @@ static int check_host(struct nc_execution *execution)
 	struct nc_box_order order = {.tier = execution->tier};
 	struct nacre_err err = {0};
 
-	if (nc_settle(&order, &execution->wish, &setup->spawn->host, setup->landlock, &err) < 0)
-		return nc_execution_fail(execution, "blocked", "%s", err.message);
-	return 0;
+	if (nc_settle(&order, &execution->wish, &setup->spawn->host, setup->landlock, &err) == 0)
+		return 0;
+	nc_denial_of_request(NC_DENIAL_FLOOR, nc_tier_word(execution->tier), &execution->refused);
+	return nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 
 static void add_stage(
@@ -340,9 +343,11 @@ void nc_execution_prepare(struct nc_execution *execution)
 	const struct nc_request *request = &execution->request;
 	int r = 0;
 
-	if (request->network_access)
+	if (request->network_access) {
+		nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);
 		r = nc_execution_fail(execution, "blocked",
 			"network_access: this version has no way out of a box; leave it false");
+	}
 	if (request->packages.count > 0)
 		r = nc_execution_fail(execution, "blocked",
 			"packages: this version installs none; use what the image has");

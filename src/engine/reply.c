@@ -1,4 +1,5 @@
 /* What an execution is answered with. docs/requests.md describes each field. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/denials.h"
 #include "engine/execution.h"
 #include "policy/json.h"
 
@@ -36,27 +38,21 @@ static const char *status_of(const struct nc_execution *execution)
 }
 
 /* The sentence for an end that the program did not choose. */
-static void explain_limit(const struct nc_execution *execution, const struct nc_step_state *step,
-	const char *status, char *out, size_t size)
+static void explain_end(const struct nc_step_state *step, char *out, size_t size)
 {
-	static const struct {
-		const char *status, *text;
-	} texts[] = {
-		{"timeout", "It took longer than its wall time (`timeout`)"},
-		{"cpu_limit", "It used up its CPU time (`limits.cpu_time_seconds`)"},
-		{"memory_limit", "It needed more memory than it may have (`limits.memory_mb`)"},
-		{"disk_limit", "It wrote more than its disk holds (`limits.disk_mb`)"},
-		{"output_limit", "It printed more than it may (`limits.output_bytes`)"},
-		{"cancelled", "It was cancelled"},
-	};
+	enum nc_denial_limit limit = nc_denials_limit(&step->end);
+	struct nc_denial denial;
 
-	(void)execution;
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (nc_streq(status, texts[i].status)) {
-			(void)snprintf(out, size, "%s%s", step->compiled_badly ? "Compiler: " : "",
-				texts[i].text);
-			return;
-		}
+	if (limit != NC_DENIAL_LIMIT_MAX) {
+		nc_denial_of_limit(limit, 1, &denial);
+		(void)snprintf(out, size, "%s%s", step->compiled_badly ? "Compiler: " : "",
+			denial.message);
+		return;
+	}
+	if (step->end.cause == NC_CAUSE_CANCEL) {
+		(void)snprintf(out, size, "It was cancelled");
+		return;
+	}
 	if (step->end.signal)
 		(void)snprintf(out, size, "It was ended by signal %u (%s)", step->end.signal,
 			sigabbrev_np((int)step->end.signal) ? sigabbrev_np((int)step->end.signal)
@@ -66,7 +62,7 @@ static void explain_limit(const struct nc_execution *execution, const struct nc_
 			step->compiled_badly ? "The compiler" : "It", step->end.code);
 }
 
-static json_t *step_error(const struct nc_execution *execution, const struct nc_step_state *step)
+static json_t *step_error(const struct nc_step_state *step)
 {
 	const struct nc_diagnostic *found = &step->diagnostic;
 	const char *status = step_status(step);
@@ -75,7 +71,7 @@ static json_t *step_error(const struct nc_execution *execution, const struct nc_
 	if (nc_streq(status, "success"))
 		return json_null();
 	if (!nc_streq(status, "error") || !found->message[0])
-		explain_limit(execution, step, status, text, sizeof(text));
+		explain_end(step, text, sizeof(text));
 	else if (found->line)
 		(void)snprintf(text, sizeof(text), "%s%s%s (%s, line %u)", found->kind,
 			found->kind[0] ? ": " : "", found->message, found->file, found->line);
@@ -91,7 +87,7 @@ static json_t *error_of(const struct nc_execution *execution)
 
 	if (execution->status)
 		return nc_json_text(execution->error.message, strlen(execution->error.message));
-	return last ? step_error(execution, last) : json_null();
+	return last ? step_error(last) : json_null();
 }
 
 static json_t *diagnostic_json(const struct nc_step_state *step)
@@ -255,6 +251,34 @@ static json_t *limits_json(const struct nc_execution *execution, const struct nc
 		"output_bytes", (json_int_t)execution->output_max);
 }
 
+static json_t *step_denials(const struct nc_step_state *step)
+{
+	cleanup_json json_t *list = json_array();
+	int r = list ? 0 : -ENOMEM;
+
+	if (r == 0 && step->report)
+		r = nc_denials_add_report(list, step->report);
+	if (r == 0)
+		r = nc_denials_add_end(list, &step->end);
+	return r == 0 ? take_ptr(list) : NULL;
+}
+
+/* Of the request, of all programs, and of what the last one did. */
+static json_t *denials_json(const struct nc_execution *execution, const struct nc_box_end *end)
+{
+	cleanup_json json_t *list = json_array();
+	int r = list ? 0 : -ENOMEM;
+
+	if (r == 0 && execution->refused.id[0])
+		r = nc_denials_add(list, &execution->refused);
+	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++)
+		if (execution->step[i].report)
+			r = nc_denials_add_report(list, execution->step[i].report);
+	if (r == 0)
+		r = nc_denials_add_end(list, end);
+	return r == 0 ? take_ptr(list) : NULL;
+}
+
 static json_t *step_json(const struct nc_execution *execution, size_t i)
 {
 	const struct nc_step_state *step = &execution->step[i];
@@ -266,14 +290,14 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
-		ran ? step_error(execution, step) : json_null(), "diagnostic",
-		diagnostic_json(step), "output", nc_output_json(&step->output[NC_STREAM_OUTPUT]),
-		"stderr", nc_output_json(&step->output[NC_STREAM_ERROR]), "exit_code",
+		ran ? step_error(step) : json_null(), "diagnostic", diagnostic_json(step), "output",
+		nc_output_json(&step->output[NC_STREAM_OUTPUT]), "stderr",
+		nc_output_json(&step->output[NC_STREAM_ERROR]), "exit_code",
 		ran ? nc_outcome_code(&step->end) : json_null(), "signal",
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings, "denials", nc_outcome_denials(&step->end));
+		findings, "denials", step_denials(step));
 }
 
 json_t *nc_execution_name(const struct nc_execution *execution)
@@ -361,7 +385,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		execution->terms ? execution->terms->policy : NULL, "risk",
 		nc_severity_names[risk_of(execution)], "strength",
 		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
-		nc_outcome_denials(&sum), "limits", limits_json(execution, &sum), "usage",
+		denials_json(execution, &sum), "limits", limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",
 		nc_execution_labels(execution));

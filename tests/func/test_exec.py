@@ -224,7 +224,7 @@ def test_honest_programs_work_with_the_built_in_limits(box, command, words):
 def test_output_limit(box):
     done = box("--output", "1000", "--", "sh", "-c", "yes; echo never")
     assert len(done.stdout) == 1000 and done.returncode == 128 + signal.SIGKILL
-    assert done.stderr == "nacre exec: Ended: output_limit\n"
+    assert [line.split(":")[1] for line in done.stderr.splitlines()] == [" Refused", " Ended"] and "[limit.output]" in done.stderr
 
 
 def test_json(box):
@@ -237,6 +237,7 @@ def test_json(box):
     assert 0 < answer["usage"]["wall_seconds"] < 30 and answer["usage"]["memory_peak_bytes"] > 100000
     answer = json.loads(box("--json", "--timeout", "200ms", "--", "sleep", "9").stdout)
     assert (answer["status"], answer["exit_code"], answer["signal"]) == ("timeout", None, 9)
+    assert [denial["id"] for denial in answer["denials"]] == ["limit.wall_time"]
     answer = json.loads(box("--json", "--output", "10", "--", "yes").stdout)
     assert (answer["status"], answer["truncated"], len(answer["stdout"])) == ("output_limit", True, 10)
 
@@ -246,9 +247,12 @@ def test_refused_system_calls_are_reported(box):
     answer = json.loads(python(box, code, "--json").stdout)
     assert answer["status"] == "success", answer
     assert {denial["object"]: denial["count"] for denial in answer["denials"]} == {"mount": 40, "ptrace": 1, "unshare": 1}
-    assert all(denial["layer"] == "seccomp" and denial["message"] for denial in answer["denials"])
+    assert {denial["id"] for denial in answer["denials"]} == {"seccomp.mount", "seccomp.ptrace", "seccomp.unshare"}
+    for denial in answer["denials"]:
+        assert set(denial) == {"id", "layer", "rule", "object", "line", "count", "message", "allow_with", "instead"}
+        assert denial["layer"] == "seccomp" and denial["message"] and denial["instead"] and denial["line"] is None
     done = python(box, code)
-    assert "nacre exec: Refused: system call mount (40 times)\n" in done.stderr
+    assert "nacre exec: Refused: mount (40 times): " in done.stderr
 
 
 def test_a_flood_of_refused_calls_harms_nobody(box):

@@ -203,3 +203,56 @@ def test_a_floor_can_only_be_raised(nacre, tmp_path):
     assert run_json(nacre, "run", "--policy", low, "-c", "print(1)")["strength"]["filesystem"] == "full"
     done = nacre("run", "--policy", high, "-c", "print(1)")
     assert done.returncode == 126 and "The floor wants hypervisor=full" in done.stderr
+
+
+def test_denials_of_every_layer_have_one_form(nacre, site):
+    keys = {"id", "layer", "rule", "object", "line", "count", "message", "allow_with", "instead"}
+
+    def denials(*args, **options):
+        reply = run_json(nacre, *args, **options)
+        assert all(set(denial) == keys and denial["message"] and denial["instead"] for denial in reply["denials"])
+        return {denial["id"]: denial for denial in reply["denials"]}
+
+    assert denials("run", "-c", "print(1)") == {}
+    found = denials("run", "--policy", "strict", "-c", "import os\nimport sys\nimport os")
+    assert list(found) == ["static.policy.import"] and found["static.policy.import"]["object"] == "sys"
+    assert json.loads(nacre("run", "--json", "--policy", "strict", "-c", "import os\nimport sys\nimport os").stdout)["denials"][0] == {
+        "id": "static.policy.import", "layer": "static", "rule": "policy.import", "object": "os", "line": 1, "count": 2,
+        "message": "The policy forbids this import", "allow_with": "another policy: `policy`, --policy",
+        "instead": "Do without it, or ask for a policy that allows it"}
+    found = denials("run", "-c", "import ctypes\nfor _ in range(3): ctypes.CDLL(None).unshare(0x10000000)")
+    assert (found["seccomp.unshare"]["rule"], found["seccomp.unshare"]["count"]) == ("namespaces", 3)
+    assert found["seccomp.unshare"]["allow_with"] is None
+    found = denials("run", "--timeout", "1s", "-c", "while True: pass")
+    assert found["limit.wall_time"]["allow_with"] == "`timeout`, --timeout"
+    found = denials("run", "--disk", "1MB", "-c", "try: open('x', 'wb').write(b'x' * (4 << 20))\nexcept OSError as error: print(error)")
+    assert "limit.disk" in found
+    found = denials("--config", site, "run", "--policy", "mine", "--memory", "1GB", "-c", "print(1)")
+    assert found["request.ceiling"]["object"] == "memory_mb"
+    found = denials("run", "--request", "-", input='{"language": "python", "code": "1", "network_access": true}')
+    assert found["request.network"]["layer"] == "request"
+
+
+def test_a_denial_is_one_line_for_people(nacre):
+    done = nacre("run", "-c", "import ctypes\nfor _ in range(3): ctypes.CDLL(None).unshare(0x10000000)")
+    assert done.returncode == 0
+    assert done.stderr.startswith("nacre run: Refused: unshare (3 times): ") and "; instead: " in done.stderr
+    assert done.stderr.endswith("[seccomp.unshare]\n") and len(done.stderr.splitlines()) == 1
+    # what the status line has explained is not said again, what it has not is
+    done = nacre("run", "--policy", "strict", "-c", "import os\nimport sys")
+    assert len(done.stderr.splitlines()) == 2 and "Refused: line 2: sys: " in done.stderr
+
+
+def test_a_hostile_name_in_a_denial_is_quoted(nacre):
+    done = nacre("run", "--policy", "strict", "-c", "import sys\neval('x')\n__import__('os\\x1b[2J')", "--lang", "python")
+    assert done.returncode == 126 and "\x1b" not in done.stderr
+
+
+def test_a_sum_of_findings_can_be_refused(nacre, tmp_path):
+    policy = tmp_path / "p.yaml"
+    policy.write_text("inherits: standard\nrisk: {medium: refuse}\nseverities: {policy.import: low, process.run: low, process.fork: low, "
+                      "process.kill: low, file.delete: low, file.accounts: low, network.connect: low, file.permissions: low}\n")
+    code = ("import os, shutil, subprocess, socket\nsubprocess.run(['ls'])\nos.fork()\nos.kill(1, 0)\nshutil.rmtree('x')\n"
+            "open('/etc/passwd')\nos.chmod('x', 0o600)\n")
+    reply = run_json(nacre, "run", "--policy", policy, "--lang", "python", "-c", code)
+    assert reply["status"] == "blocked" and [denial["id"] for denial in reply["denials"]] == ["static.risk"], reply["findings"]
