@@ -11,6 +11,7 @@
 #include "engine/denials.h"
 #include "engine/execution.h"
 #include "policy/json.h"
+#include "policy/suggest.h"
 
 const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
@@ -251,6 +252,38 @@ static json_t *limits_json(const struct nc_execution *execution, const struct nc
 		"output_bytes", (json_int_t)execution->output_max);
 }
 
+/* Twice what it used, in whole units, and no less than what any interpreter wants at its worst. */
+static json_int_t with_room(uint64_t used, uint64_t unit, uint64_t least)
+{
+	uint64_t units = (used * 2 + unit - 1) / unit;
+
+	return (json_int_t)(units > least ? units : least);
+}
+
+/* The least policy; what was used says more about limits than the analysis can. */
+static json_t *suggested_json(const struct nc_step_state *step)
+{
+	const struct nc_box_usage *usage = &step->end.usage;
+	json_t *suggested =
+		step->report ? nc_suggest_json(step->report, step->language.language) : json_null();
+	json_t *limits = json_object_get(json_object_get(suggested, "policy"), "limits");
+	int r = 0;
+
+	if (!limits || !step->has_run || !nc_streq(step_status(step), "success"))
+		return suggested;
+	r |= json_object_set_new(limits, "execution_time_seconds",
+		json_integer(with_room(usage->wall_ns, 1000000000, 5)));
+	if (usage->memory_peak_bytes)
+		r |= json_object_set_new(limits, "memory_mb",
+			json_integer(with_room(usage->memory_peak_bytes, 1 << 20, 64)));
+	r |= json_object_set_new(
+		limits, "disk_mb", json_integer(with_room(usage->disk_bytes, 1 << 20, 8)));
+	if (r == 0)
+		return suggested;
+	json_decref(suggested);
+	return NULL;
+}
+
 static json_t *step_denials(const struct nc_step_state *step)
 {
 	cleanup_json json_t *list = json_array();
@@ -286,7 +319,7 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
 	return json_pack(
-		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o}",
+		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o, s:o}",
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
@@ -297,7 +330,7 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings, "denials", step_denials(step));
+		findings, "suggested", suggested_json(step), "denials", step_denials(step));
 }
 
 json_t *nc_execution_name(const struct nc_execution *execution)
@@ -338,7 +371,7 @@ static enum nc_severity risk_of(const struct nc_execution *execution)
 static int merge_steps(const struct nc_execution *execution, json_t *reply)
 {
 	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
-		"language_reason", "diagnostic", "findings", "cached_program"};
+		"language_reason", "diagnostic", "findings", "suggested", "cached_program"};
 	const struct nc_step_state *last = nc_execution_last(execution);
 	json_t *steps = json_array();
 	json_t *said = json_array_get(steps, 0);

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "policy/suggest.h"
 
 static json_t *text_json(const char *text)
 {
@@ -87,13 +88,14 @@ static json_t *needs_json(const struct nc_needs *needs)
 
 json_t *nc_report_json(const struct nc_report *report, const char *file, enum nc_language language)
 {
-	return json_pack("{s:o, s:s, s:s, s:i, s:o, s:s, s:o, s:o, s:o}", "file", text_json(file),
-		"language", nc_policy_language_names[language], "risk",
+	return json_pack("{s:o, s:s, s:s, s:i, s:o, s:s, s:o, s:o, s:o, s:o}", "file",
+		text_json(file), "language", nc_policy_language_names[language], "risk",
 		nc_severity_names[nc_report_risk(report)], "sum", (int)nc_report_sum(report),
 		"points", points_json(report), "recommendation",
 		nc_verdict_names[nc_report_verdict(report)], "findings",
 		nc_report_findings_json(report), "imports", imports_json(report), "needs",
-		needs_json(nc_report_needs(report)));
+		needs_json(nc_report_needs(report)), "suggested",
+		nc_suggest_json(report, language));
 }
 
 /* SARIF knows three levels; the number is GitHub's scale from 0 to 10. */

@@ -256,3 +256,60 @@ def test_a_sum_of_findings_can_be_refused(nacre, tmp_path):
             "open('/etc/passwd')\nos.chmod('x', 0o600)\n")
     reply = run_json(nacre, "run", "--policy", policy, "--lang", "python", "-c", code)
     assert reply["status"] == "blocked" and [denial["id"] for denial in reply["denials"]] == ["static.risk"], reply["findings"]
+
+
+BENIGN = sorted(path for path in (ROOT / "tests/policy/benign").rglob("*") if path.is_file())
+
+
+def suggestion(report):
+    assert set(report["suggested"]) == {"policy", "binds", "complete"}
+    return report["suggested"]
+
+
+@pytest.mark.parametrize("sample", BENIGN, ids=lambda sample: f"{sample.parent.name}-{sample.stem}")
+def test_a_suggested_policy_lets_its_program_through_and_no_other(nacre, tmp_path, sample):
+    report = run_json(nacre, "check", sample)["files"][0]
+    suggested = suggestion(report)
+    policy = tmp_path / "least.yaml"
+    policy.write_text(json.dumps(suggested["policy"]))
+    assert nacre("policy", "check", policy).returncode == 0
+    done = nacre("check", "--policy", policy, sample)
+    assert done.returncode == 0 or not suggested["complete"], done.stdout
+    # what it does not need is refused
+    other = tmp_path / f"other{sample.suffix}"
+    if report["language"] == "python":
+        other.write_text(sample.read_text() + "\nimport smtpd\n")
+    elif report["language"] == "shell":
+        other.write_text(sample.read_text() + "\nnetcat x\n")
+    else:
+        return
+    done = nacre("check", "--policy", policy, "--lang", report["language"], other)
+    assert done.returncode == 1, done.stdout
+
+
+def test_suggestions_name_hosts_binds_commands_and_limits(nacre, tmp_path):
+    file = tmp_path / "x.py"
+    file.write_text("import subprocess, urllib.request\nurllib.request.urlopen('https://API.example.org/x')\n"
+                    "subprocess.run(['git', 'status'])\nopen('/data/in.csv'); open('/tmp/x'); open('y')\n")
+    suggested = suggestion(run_json(nacre, "check", file)["files"][0])
+    assert suggested["policy"]["network"] == {"allow": ["api.example.org"]}
+    assert suggested["policy"]["shell"] == {"allowed_commands": ["git"]}
+    assert suggested["policy"]["python"] == {"allowed_imports": ["subprocess", "urllib.request"]}
+    assert (suggested["binds"], suggested["complete"]) == (["/data/in.csv"], True)
+    assert "max_processes" not in suggested["policy"]["limits"]
+    file.write_text("import os\nos.system(input())\n")
+    assert suggestion(run_json(nacre, "check", file)["files"][0])["complete"] is False
+    file.write_text("import os\nos.system('rm -rf /')\n")
+    assert run_json(nacre, "check", file)["files"][0]["suggested"] is None
+
+
+def test_a_reply_suggests_what_the_run_needed(nacre, tmp_path):
+    code = "import json\nprint(json.dumps([1]))"
+    suggested = suggestion(run_json(nacre, "run", "-c", code))
+    limits = suggested["policy"]["limits"]
+    assert limits["max_processes"] == 1 and limits["execution_time_seconds"] >= 5 and limits["disk_mb"] >= 8
+    policy = tmp_path / "least.yaml"
+    policy.write_text(json.dumps(suggested["policy"]))
+    reply = run_json(nacre, "run", "--policy", policy, "-c", code)
+    assert (reply["status"], reply["output"]) == ("success", "[1]\n")
+    assert run_json(nacre, "run", "--policy", policy, "-c", "import math")["status"] == "blocked"
