@@ -1,6 +1,7 @@
 /*
- * The rules of the analysis by name: policy files name them and src/policy judges by them, so that
- * they stand where both can see them. What each means is in src/policy/rules.c.
+ * The rules of the analysis, and the signals of the threat detector, by name: policy files name
+ * them and src/policy judges by them, so that they stand where both can see them. What each means
+ * is in src/policy/rules.c and threat.c.
  */
 #ifndef NC_RULE_IDS_H
 #define NC_RULE_IDS_H
@@ -76,6 +77,28 @@ enum nc_rule_id {
 	NC_RULE_IDS(NC_RULE_MEMBER)
 #undef NC_RULE_MEMBER
 		NC_RULE_MAX,
+};
+
+/* What the threat detector counts; thresholds in policy files are named so. */
+/* clang-format off */
+#define NC_SIGNAL_IDS(X) \
+	X(WALL_CALLS, "wall_calls") /* refused system calls against what holds the box */ \
+	X(WALL_KINDS, "wall_kinds") /* the same, by kinds */ \
+	X(REFUSED_CALLS, "refused_calls") \
+	X(PROCESSES_REFUSED, "processes_refused") \
+	X(MEMORY_KILLS, "memory_kills") \
+	X(LIMITS_HIT, "limits_hit") /* different ones */ \
+	X(OUTPUT_RATE, "output_mb_per_second") \
+	X(WRITE_RATE, "written_mb_per_second") \
+	X(SWITCH_RATE, "context_switches_per_second") \
+	X(CPU_SECONDS, "cpu_seconds")
+/* clang-format on */
+
+enum nc_signal {
+#define NC_SIGNAL_MEMBER(name, id) NC_SIGNAL_##name,
+	NC_SIGNAL_IDS(NC_SIGNAL_MEMBER)
+#undef NC_SIGNAL_MEMBER
+		NC_SIGNAL_MAX,
 };
 
 #endif

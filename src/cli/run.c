@@ -442,6 +442,7 @@ static void explain(const json_t *reply)
 {
 	const char *status = text_of(reply, "status"), *error = text_of(reply, "error");
 	const json_t *diagnostic = json_object_get(reply, "diagnostic");
+	const json_t *alerts = json_object_get(reply, "alerts");
 
 	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
 		fputs(text_of(reply, "stderr"), stderr);
@@ -450,6 +451,12 @@ static void explain(const json_t *reply)
 	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
 		fprintf(stderr, "nacre run: %s\n", error);
 	nc_answer_denials("run", json_object_get(reply, "denials"), error);
+	for (size_t i = 0; i < json_array_size(alerts); i++) {
+		const json_t *alert = json_array_get(alerts, i);
+
+		fprintf(stderr, "nacre run: Alert: %s: %s [%s]\n", text_of(alert, "severity"),
+			text_of(alert, "reason"), text_of(alert, "id"));
+	}
 }
 
 /* What was printed when the reply was made. */

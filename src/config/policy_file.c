@@ -80,6 +80,15 @@ static const struct nc_field floor_fields[] = {
 	END,
 };
 
+#define THRESHOLD(signal, id)                                                                      \
+	{.name = (id),                                                                             \
+		.type = NC_FIELD_WHOLE,                                                            \
+		.offset = NC_SIGNAL_##signal * sizeof(struct nc_value),                            \
+		.min = 0,                                                                          \
+		.max = 1000000000},
+
+static const struct nc_field alert_fields[] = {NC_SIGNAL_IDS(THRESHOLD) END};
+
 static const struct nc_field network_fields[] = {
 	{.name = "allow",
 		.type = NC_FIELD_LIST,
@@ -109,6 +118,7 @@ static const struct nc_field network_fields[] = {
 		GROUP("severities", base, severity, severity_fields),                              \
 		GROUP("risk", base, risk, risk_fields), GROUP("floor", base, floor, floor_fields), \
 		GROUP("limits", base, limits, nc_limit_fields),                                    \
+		GROUP("alerts", base, alert, alert_fields),                                        \
 		GROUP("network", base, network, network_fields)
 
 const struct nc_field nc_policy_value_fields[] = {VALUES(0), END};

@@ -35,6 +35,7 @@ struct nc_policy_values {
 	struct nc_value risk[NC_POLICY_LEVELS];	     /* enum nc_verdict */
 	struct nc_value floor[NC_POLICY_PROPERTIES]; /* enum nc_grade, by enum nc_property */
 	struct nc_limit_values limits;		     /* ceilings */
+	struct nc_value alert[NC_SIGNAL_MAX];	     /* thresholds; 0: never */
 	struct {
 		struct nc_value allow; /* see config/host.h */
 	} network;

@@ -273,10 +273,12 @@ static void note(
 	struct nc_chronicle *chronicle, const struct nc_execution *execution, const json_t *reply)
 {
 	const json_t *denials = json_object_get(reply, "denials");
+	const json_t *alerts = json_object_get(reply, "alerts");
 	bool blocked = nc_streq(json_string_value(json_object_get(reply, "status")), "blocked");
-	cleanup_json json_t *security = json_pack("{s:s, s:O, s:O, s:O}", "id", execution->id,
+	const char *event = json_array_size(alerts) > 0 ? "alert" : blocked ? "blocked" : "denied";
+	cleanup_json json_t *security = json_pack("{s:s, s:O, s:O, s:O, s:O}", "id", execution->id,
 		"error", json_object_get(reply, "error"), "risk", json_object_get(reply, "risk"),
-		"denials", denials);
+		"denials", denials, "alerts", alerts);
 	cleanup_json json_t *performance = json_pack("{s:s, s:O, s:O}", "id", execution->id,
 		"timings", json_object_get(reply, "timings"), "resource_usage",
 		json_object_get(reply, "resource_usage"));
@@ -284,9 +286,8 @@ static void note(
 	cleanup_free char *second = performance ? json_dumps(performance, JSON_COMPACT) : NULL;
 
 	/* if the recorder is gone the line itself tells */
-	if (first && (blocked || json_array_size(denials) > 0))
-		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY,
-			blocked ? "blocked" : "denied", first);
+	if (first && (blocked || json_array_size(denials) > 0 || json_array_size(alerts) > 0))
+		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY, event, first);
 	if (second)
 		(void)nc_record_note(chronicle->record, NC_RECORD_PERFORMANCE, "execution", second);
 }

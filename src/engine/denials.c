@@ -76,18 +76,22 @@ static int add_limits(json_t *list, const struct nc_box_end *end)
 	return r;
 }
 
+enum nc_denial_box nc_denials_box(const struct nc_box_end *end)
+{
+	if (end->tier == NC_BOX_CONTAINER)
+		return NC_DENIAL_IN_CONTAINER;
+	return end->alone ? NC_DENIAL_ALONE : NC_DENIAL_IN_PROCESS;
+}
+
 int nc_denials_add_end(json_t *list, const struct nc_box_end *end)
 {
-	enum nc_denial_box box = end->tier == NC_BOX_CONTAINER ? NC_DENIAL_IN_CONTAINER
-				 : end->alone		       ? NC_DENIAL_ALONE
-							       : NC_DENIAL_IN_PROCESS;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < end->n_denied; i++) {
 		struct nc_denial denial;
 
-		nc_denial_of_call(
-			nc_outcome_call(&end->denied[i]), box, end->denied[i].count, &denial);
+		nc_denial_of_call(nc_outcome_call(&end->denied[i]), nc_denials_box(end),
+			end->denied[i].count, &denial);
 		r = nc_denials_add(list, &denial);
 	}
 	return r < 0 ? r : add_limits(list, end);

@@ -15,6 +15,9 @@ int nc_denials_add(json_t *list, const struct nc_denial *denial);
 int nc_denials_add_end(json_t *list, const struct nc_box_end *end);
 int nc_denials_add_report(json_t *list, const struct nc_report *report);
 
+/* What held it. */
+enum nc_denial_box nc_denials_box(const struct nc_box_end *end);
+
 /* What ended it, for a limit; NC_DENIAL_LIMIT_MAX: no limit did. */
 enum nc_denial_limit nc_denials_limit(const struct nc_box_end *end);
 

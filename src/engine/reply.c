@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/alerts.h"
 #include "engine/denials.h"
 #include "engine/execution.h"
 #include "policy/json.h"
@@ -407,8 +408,8 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
-		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s?, s:s, s:o, s:o, s:o, s:o, s:b, s:o, "
-		"s:o}",
+		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:b, "
+		"s:o, s:o}",
 		"id", nc_execution_name(execution), "status", status_of(execution), "error",
 		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
 		"resource_usage", resource_usage_json(&sum.usage), "tier",
@@ -418,7 +419,9 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		execution->terms ? execution->terms->policy : NULL, "risk",
 		nc_severity_names[risk_of(execution)], "strength",
 		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
-		denials_json(execution, &sum), "limits", limits_json(execution, &sum), "usage",
+		denials_json(execution, &sum), "alerts",
+		nc_alerts_json(&sum, last ? last->output_bytes : 0, execution->terms), "limits",
+		limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",
 		nc_execution_labels(execution));

@@ -313,3 +313,34 @@ def test_a_reply_suggests_what_the_run_needed(nacre, tmp_path):
     reply = run_json(nacre, "run", "--policy", policy, "-c", code)
     assert (reply["status"], reply["output"]) == ("success", "[1]\n")
     assert run_json(nacre, "run", "--policy", policy, "-c", "import math")["status"] == "blocked"
+
+
+PROBE = """\
+import ctypes
+libc = ctypes.CDLL(None)
+libc.unshare(0x10000000)
+libc.mount(0, 0, 0, 0, 0)
+libc.ptrace(16, 1, 0, 0)
+"""
+
+
+def test_what_tries_one_door_after_the_other_is_an_alert(nacre, tmp_path):
+    reply = run_json(nacre, "run", "-c", PROBE)
+    assert [alert["id"] for alert in reply["alerts"]] == ["wall_kinds"]
+    assert reply["alerts"][0] == {"id": "wall_kinds", "severity": "critical", "value": 3, "threshold": 3,
+                                  "reason": "One way out of the box after the other was tried, as attacks do"}
+    assert "nacre run: Alert: critical: One way out" in nacre("run", "-c", PROBE).stderr
+    # an honest program that asks for a namespace once is none
+    assert run_json(nacre, "run", "-c", "\n".join(PROBE.splitlines()[:3]))["alerts"] == []
+    # thresholds are the policy's
+    policy = tmp_path / "p.yaml"
+    policy.write_text("inherits: standard\nalerts: {wall_kinds: 0, wall_calls: 4, refused_calls: 3}\n")
+    assert [alert["id"] for alert in run_json(nacre, "run", "--policy", policy, "-c", PROBE)["alerts"]] == ["refused_calls"]
+
+
+def test_alerts_are_recorded(nacre, tmp_path):
+    state = {"NACRE_STATE": str(tmp_path / "state")}
+    (tmp_path / "state").mkdir()
+    reply = run_json(nacre, "run", "-c", PROBE, env=state)
+    lines = [json.loads(line) for line in nacre("audit", "log", "--json", "--kind", "security", env=state).stdout.splitlines()]
+    assert reply["receipt"] and any("wall_kinds" in json.dumps(line) for line in lines), lines

@@ -1,0 +1,84 @@
+/* The threat detector. */
+#include "policy/threat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/*
+ * Thresholds are above what honest programs of our tests do: a browser asks for namespaces once, a
+ * build meets its limit of processes a few times.
+ */
+const uint64_t nc_threat_thresholds[NC_SIGNAL_MAX] = {
+	[NC_SIGNAL_WALL_CALLS] = 10,
+	[NC_SIGNAL_WALL_KINDS] = 3,
+	[NC_SIGNAL_REFUSED_CALLS] = 1000,
+	[NC_SIGNAL_PROCESSES_REFUSED] = 50,
+	[NC_SIGNAL_MEMORY_KILLS] = 2,
+	[NC_SIGNAL_LIMITS_HIT] = 3,
+	[NC_SIGNAL_OUTPUT_RATE] = 64,
+	[NC_SIGNAL_WRITE_RATE] = 512,
+	[NC_SIGNAL_SWITCH_RATE] = 200000,
+	[NC_SIGNAL_CPU_SECONDS] = 3600,
+};
+
+static const struct {
+	const char *id;
+	enum nc_severity severity;
+	const char *reason;
+} texts[NC_SIGNAL_MAX] = {
+#define ID(name, text) [NC_SIGNAL_##name].id = (text),
+	NC_SIGNAL_IDS(ID)
+#define SIGNAL(name, level, because)                                                               \
+	[NC_SIGNAL_##name].severity = NC_SEVERITY_##level, [NC_SIGNAL_##name].reason = (because)
+		SIGNAL(WALL_CALLS, HIGH,
+			"System calls against what holds the box were tried again and again"),
+	SIGNAL(WALL_KINDS, CRITICAL,
+		"One way out of the box after the other was tried, as attacks do"),
+	SIGNAL(REFUSED_CALLS, MEDIUM, "It went on making system calls that are refused"),
+	SIGNAL(PROCESSES_REFUSED, HIGH,
+		"It went on making processes that it may not have, as a fork bomb does"),
+	SIGNAL(MEMORY_KILLS, MEDIUM, "It was killed for its memory and went on taking more"),
+	SIGNAL(LIMITS_HIT, MEDIUM, "It used up one resource after the other"),
+	SIGNAL(OUTPUT_RATE, LOW, "It printed more megabytes a second than anybody reads"),
+	SIGNAL(WRITE_RATE, LOW, "It kept the disk busy for everybody on the machine"),
+	SIGNAL(SWITCH_RATE, LOW, "It kept the scheduler busy for everybody on the machine"),
+	SIGNAL(CPU_SECONDS, LOW, "It computed for longer than programs here do"),
+};
+
+bool nc_threat_is_wall(const char *rule)
+{
+	static const char walls[] = "namespaces mounts other-processes file-handles "
+				    "kernel-programs page-faults io-uring keyrings kernel-modules "
+				    "administration watching-others set-user-id filters";
+
+	return nc_text_has_word(walls, ' ', rule);
+}
+
+static int by_severity(const void *left, const void *right)
+{
+	const struct nc_alert *a = left, *b = right;
+
+	if (a->severity != b->severity)
+		return a->severity > b->severity ? -1 : 1;
+	return a->signal < b->signal ? -1 : 1;
+}
+
+size_t nc_threat_judge(const struct nc_signals *signals, const uint64_t *thresholds,
+	struct nc_alert ret_alerts[static NC_SIGNAL_MAX])
+{
+	size_t count = 0;
+
+	for (enum nc_signal i = 0; i < NC_SIGNAL_MAX; i++)
+		if (thresholds[i] > 0 && signals->value[i] >= thresholds[i])
+			ret_alerts[count++] = (struct nc_alert){.signal = i,
+				.id = texts[i].id,
+				.severity = texts[i].severity,
+				.value = signals->value[i],
+				.threshold = thresholds[i],
+				.reason = texts[i].reason};
+	if (count > 0)
+		qsort(ret_alerts, count, sizeof(ret_alerts[0]), by_severity);
+	return count;
+}

@@ -1,0 +1,34 @@
+/*
+ * The threat detector: what an execution did, as numbers, held against thresholds of the policy.
+ * Each that is reached is an alert with its reason. A pure function: who counts, and who is told,
+ * is others' part.
+ */
+#ifndef NC_THREAT_H
+#define NC_THREAT_H
+
+#include "policy/policy.h"
+
+/* What is counted, by enum nc_signal. */
+struct nc_signals {
+	uint64_t value[NC_SIGNAL_MAX];
+};
+
+struct nc_alert {
+	enum nc_signal signal;
+	const char *id; /* "alert.refused_calls" and so on, without "alert." */
+	enum nc_severity severity;
+	uint64_t value, threshold;
+	const char *reason;
+};
+
+/* Thresholds that hold where no policy says otherwise; 0: never. */
+extern const uint64_t nc_threat_thresholds[NC_SIGNAL_MAX];
+
+/* Fills in the alerts, the worst first, and returns how many there are. */
+size_t nc_threat_judge(const struct nc_signals *signals, const uint64_t *thresholds,
+	struct nc_alert ret_alerts[static NC_SIGNAL_MAX]);
+
+/* Whether a refused system call was aimed at what holds the box, by the rule of its denial. */
+bool nc_threat_is_wall(const char *rule);
+
+#endif

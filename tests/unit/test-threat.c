@@ -1,0 +1,83 @@
+/* The threat detector: thresholds, order, and that every signal has its texts. */
+#include "unit.h"
+
+#include <string.h>
+
+#include "policy/denial.h"
+#include "policy/threat.h"
+
+static void nothing_is_no_threat(void **state)
+{
+	const struct nc_signals signals = {0};
+	struct nc_alert alerts[NC_SIGNAL_MAX];
+
+	(void)state;
+	assert_int_equal(nc_threat_judge(&signals, nc_threat_thresholds, alerts), 0);
+}
+
+static void thresholds_are_reached_and_not_exceeded(void **state)
+{
+	struct nc_alert alerts[NC_SIGNAL_MAX];
+
+	(void)state;
+	for (enum nc_signal i = 0; i < NC_SIGNAL_MAX; i++) {
+		struct nc_signals signals = {0};
+		uint64_t never[NC_SIGNAL_MAX] = {0};
+
+		assert_true(nc_threat_thresholds[i] > 0);
+		signals.value[i] = nc_threat_thresholds[i] - 1;
+		assert_int_equal(nc_threat_judge(&signals, nc_threat_thresholds, alerts), 0);
+		signals.value[i]++;
+		assert_int_equal(nc_threat_judge(&signals, nc_threat_thresholds, alerts), 1);
+		assert_int_equal(alerts[0].signal, i);
+		assert_int_equal(alerts[0].value, alerts[0].threshold);
+		assert_true(strlen(alerts[0].id) > 0 && strlen(alerts[0].reason) > 20);
+		/* whoever switches one off is not told */
+		assert_int_equal(nc_threat_judge(&signals, never, alerts), 0);
+	}
+}
+
+static void the_worst_comes_first(void **state)
+{
+	struct nc_alert alerts[NC_SIGNAL_MAX];
+	struct nc_signals signals;
+
+	(void)state;
+	memset(&signals, 0xff, sizeof(signals));
+	assert_int_equal(nc_threat_judge(&signals, nc_threat_thresholds, alerts), NC_SIGNAL_MAX);
+	assert_string_equal(alerts[0].id, "wall_kinds");
+	for (size_t i = 1; i < NC_SIGNAL_MAX; i++)
+		assert_true(alerts[i - 1].severity >= alerts[i].severity);
+}
+
+static void walls_are_rules_of_denials(void **state)
+{
+	static const char *const calls[] = {"unshare", "mount", "ptrace", "open_by_handle_at",
+		"bpf", "userfaultfd", "io_uring_setup", "keyctl", "init_module", "swapon",
+		"fanotify_init", "mknod", "seccomp"};
+	static const char *const harmless[] = {
+		"sync", "sethostname", "personality", "mbind", "prctl"};
+	struct nc_denial denial;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		nc_denial_of_call(calls[i], NC_DENIAL_IN_CONTAINER, 1, &denial);
+		assert_true(nc_threat_is_wall(denial.rule));
+	}
+	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++) {
+		nc_denial_of_call(harmless[i], NC_DENIAL_IN_CONTAINER, 1, &denial);
+		assert_false(nc_threat_is_wall(denial.rule));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_no_threat),
+		cmocka_unit_test(thresholds_are_reached_and_not_exceeded),
+		cmocka_unit_test(the_worst_comes_first),
+		cmocka_unit_test(walls_are_rules_of_denials),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
