@@ -76,8 +76,8 @@ void nacre_engine_free(struct nacre_engine *engine);
  * nacre_engine_dispatch() does.
  * -EPIPE: the engine is gone, and so for all that take one; -ENOMEM; -EINVAL: a NULL pointer.
  */
-int nacre_engine_execute(struct nacre_engine *engine, const char *request, char **ret_reply,
-	struct nacre_err *err);
+int nacre_engine_execute(
+	struct nacre_engine *engine, const char *request, char **ret_reply, struct nacre_err *err);
 
 /* The same for a program alone. language may be NULL: it is told from the code. */
 int nacre_engine_execute_code(struct nacre_engine *engine, const char *language, const char *code,
@@ -108,7 +108,8 @@ struct nacre_listener {
 	 */
 	void (*output)(void *context, uint64_t ticket, enum nacre_stream stream, const char *data,
 		size_t size, uint64_t dropped);
-	/* Once, as the last call. reply is good in the call. NULL: it waits for nacre_engine_wait() */
+	/* Once, as the last call. reply is good in the call. NULL: it waits for nacre_engine_wait()
+	 */
 	void (*done)(void *context, uint64_t ticket, const char *reply);
 };
 

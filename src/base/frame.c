@@ -88,12 +88,12 @@ void nc_frame_in_done(struct nc_frame_in *in)
 	in->head_size = 0;
 }
 
-/* What is sent goes when it is the greater part: each byte is moved once at most. */
-static void compact(struct nc_frame_out *out)
+/* What is sent goes when it is the greater part, so that each byte is moved once; or for room. */
+static void compact(struct nc_frame_out *out, size_t wanted)
 {
 	size_t left = nc_frame_unsent(out);
 
-	if (out->sent <= left)
+	if (out->sent == 0 || (out->sent <= left && out->buf.max - out->buf.size >= wanted))
 		return;
 	memmove(out->buf.data, out->buf.data + out->sent, left);
 	out->buf.size = left;
@@ -125,7 +125,7 @@ int nc_frame_put(struct nc_frame_out *out, json_t *object, size_t max)
 
 	if (!owned)
 		return -ENOMEM;
-	compact(out);
+	compact(out, max + NC_FRAME_HEAD_SIZE);
 	start = buf->size;
 	room = buf->max - start;
 	if (room < NC_FRAME_HEAD_SIZE)

@@ -10,6 +10,9 @@
 #include "base/buf.h"
 #include "base/json.h"
 
+/* Of what is said in frames; told in the first one. */
+#define NC_FRAME_PROTOCOL 1
+
 #define NC_FRAME_HEAD_SIZE 4U
 
 /* Puts frames together from pieces. Begin with {.max = ..., .max_values = ...}. */

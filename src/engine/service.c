@@ -403,7 +403,7 @@ int nc_service_new(const struct nc_service_setup *setup, struct nc_service **ret
 	if (r == 0)
 		r = send_frame(service,
 			json_pack("{s:i, s:s, s:i, s:s, s:I, s:I}", "n", 0, "event", "ready",
-				"protocol", NC_SERVICE_PROTOCOL, "version", NACRE_VERSION,
+				"protocol", NC_FRAME_PROTOCOL, "version", NACRE_VERSION,
 				"max_running", (json_int_t)setup->max_running, "max_queued",
 				(json_int_t)setup->max_queued));
 	if (r < 0) {

@@ -8,8 +8,6 @@
 
 #include "engine/engine.h"
 
-#define NC_SERVICE_PROTOCOL 1
-
 struct nc_service;
 
 struct nc_service_setup {
