@@ -16,10 +16,10 @@ class Engine:
     def __init__(self, home, *options, program=NACRE, prefix=(), env=None):
         ours, theirs = socket.socketpair()
         read, write = os.pipe()
-        # descriptor 3 of the child, whatever number it has here
-        command = ["sh", "-c", f'exec 3<&{theirs.fileno()} {theirs.fileno()}<&-; exec "$@"', "sh"]
+        number = theirs.fileno()
+        command = [] if number == 3 else ["bash", "-c", f'exec 3<&{number} {number}<&-; exec "$@"', "bash"]
         self.process = subprocess.Popen(
-            [*command, *prefix, str(program), "engine", *options], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+            [*command, *prefix, str(program), "engine", *options], pass_fds=[number], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=write,
             env={"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})})
         theirs.close()
