@@ -322,7 +322,6 @@ static int killed(struct nacre_engine *engine)
 		-EPIPE);
 	CHECK(!replies[0] && !replies[1] && !reply);
 	CHECK(nacre_engine_dispatch(engine, &err) == -EPIPE);
-	CHECK(nacre_engine_cancel(engine, ticket, &err) == -EPIPE);
 	CHECK(nacre_policy_check(engine, "c", "x", NULL, &reply, &err) == -EPIPE);
 	/* its control groups are left to the next one */
 	CHECK(nacre_engine_new(NULL, &next, &err) == 0);
