@@ -15,7 +15,7 @@ help: ## Print this list
 
 run: build ## Install what is missing, build, show what this host can do, run examples/hello.py in a box
 	@$(BUILD)/nacre doctor
-	@$(BUILD)/nacre exec --json -- python3 - <examples/hello.py
+	@$(BUILD)/nacre run --json examples/hello.py
 
 build: ## Install what is missing and build; afterwards ./build/nacre runs from the tree
 	@tools/deps build
@@ -62,6 +62,7 @@ bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
 	@$(PYTHON) bench/exec.py $(BUILD)
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
+	@$(PYTHON) bench/recorder.py $(BUILD)
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -24,7 +24,7 @@ NOBODY = 65534
 ROUNDS, QUICK_ROUNDS = 120, 25
 TRUE = ["/bin/true"]
 PYTHON = ["/usr/bin/python3", "-c", "pass"]
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-init", "nacre-files")
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 RESULTS = Path(__file__).parent / "RESULTS.md"
 

@@ -15,6 +15,14 @@ uint64_t nc_clock_ns(void)
 	return (uint64_t)now.tv_sec * NC_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
+uint64_t nc_clock_real_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail with this clock */
+	return (uint64_t)now.tv_sec * NC_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 int nc_clock_left_ms(uint64_t deadline_ns)
 {
 	uint64_t now = nc_clock_ns(), left;
@@ -25,16 +33,31 @@ int nc_clock_left_ms(uint64_t deadline_ns)
 	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
+/* Writes the seconds and returns their length; the caller adds the fraction. */
+static size_t stamp_seconds(char *out, size_t size, struct timespec *ret_now)
+{
+	struct tm parts;
+	int r = clock_gettime(CLOCK_REALTIME, ret_now);
+	const struct tm *filled = gmtime_r(&ret_now->tv_sec, &parts);
+
+	assert(r == 0 && filled);
+	return strftime(out, size, "%Y-%m-%dT%H:%M:%S", &parts);
+}
+
 void nc_clock_stamp(char out[static NC_CLOCK_STAMP_SIZE])
 {
 	struct timespec now;
-	struct tm parts;
-	int r = clock_gettime(CLOCK_REALTIME, &now);
-	const struct tm *filled = gmtime_r(&now.tv_sec, &parts);
-	size_t size;
+	size_t size = stamp_seconds(out, NC_CLOCK_STAMP_SIZE, &now);
 
-	assert(r == 0 && filled);
-	size = strftime(out, NC_CLOCK_STAMP_SIZE, "%Y-%m-%dT%H:%M:%S", &parts);
 	(void)snprintf(out + size, NC_CLOCK_STAMP_SIZE - size, ".%03uZ",
 		(unsigned int)(now.tv_nsec / 1000000) % 1000);
+}
+
+void nc_clock_stamp_ns(char out[static NC_CLOCK_STAMP_NS_SIZE])
+{
+	struct timespec now;
+	size_t size = stamp_seconds(out, NC_CLOCK_STAMP_NS_SIZE, &now);
+
+	(void)snprintf(out + size, NC_CLOCK_STAMP_NS_SIZE - size, ".%09uZ",
+		(unsigned int)now.tv_nsec % 1000000000U);
 }

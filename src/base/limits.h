@@ -92,4 +92,17 @@
 /* Boxes that `nacre top` shows. */
 #define NC_BOXES_MAX 1024U
 
+/* The JSON body of one line of the journal; with its envelope it fits one message and one line. */
+#define NC_RECORD_BODY_MAX (60U * 1024)
+/* A line of the journal with its envelope and its newline. */
+#define NC_LINE_MAX (NC_RECORD_BODY_MAX + 1024U)
+/* The id of an execution in the journal. */
+#define NC_RECORD_ID_MAX 64U
+/* Executions of one worker that are open at once. */
+#define NC_RECORD_OPEN_MAX 1024U
+/* A blob of the history: what a box may print by default. */
+#define NC_BLOB_MAX (64U * 1024 * 1024)
+/* Segments of a journal: a year of one a minute. */
+#define NC_SEGMENTS_MAX (512U * 1024)
+
 #endif

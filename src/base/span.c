@@ -26,6 +26,12 @@ bool nc_span_begins(struct nc_span span, const char *word)
 	return span.size >= length && memcmp(span.text, word, length) == 0;
 }
 
+bool nc_span_begins_any(struct nc_span span, const char *characters)
+{
+	/* strchr would find a NUL in every list */
+	return span.size > 0 && span.text[0] != '\0' && strchr(characters, span.text[0]);
+}
+
 bool nc_span_skip(struct nc_span *span, const char *word)
 {
 	if (!nc_span_begins(*span, word))

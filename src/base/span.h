@@ -20,6 +20,9 @@ bool nc_span_skip(struct nc_span *span, const char *word);
 /* Whether span begins with word. */
 bool nc_span_begins(struct nc_span span, const char *word);
 
+/* Whether span begins with one of these characters. */
+bool nc_span_begins_any(struct nc_span span, const char *characters);
+
 /* Takes blanks off the beginning and returns their number. */
 size_t nc_span_skip_blanks(struct nc_span *span);
 

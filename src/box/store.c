@@ -61,24 +61,39 @@ void nc_store_act_as_self(bool ranges)
 	errno = saved;
 }
 
-static int own_dir(const char *path, mode_t mode, bool ranges)
+/*
+ * Makes a directory that appears at once with its mode and its owner: another import may be waiting
+ * for it. 0 too if there is one.
+ */
+static int make_dir(int above_fd, const char *name, mode_t mode, bool is_workers)
 {
-	cleanup_close int fd = open(path, DIR_FLAGS);
+	cleanup_close int fd = -EBADF;
+	char fresh[NC_ID_SIZE];
+	int r = nc_id_new("st", fresh);
 
-	if (fd < 0 || (ranges && fchown(fd, NC_WORKER_ID, NC_WORKER_ID) < 0))
+	if (r < 0 || faccessat(above_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return r;
+	if (mkdirat(above_fd, fresh, 0700) < 0)
 		return -errno;
-	return fchmod(fd, mode) < 0 ? -errno : 0;
+	fd = openat(above_fd, fresh, DIR_FLAGS);
+	if (fd < 0 || (is_workers && fchown(fd, NC_WORKER_ID, NC_WORKER_ID) < 0) ||
+		fchmod(fd, mode) < 0 ||
+		renameat2(above_fd, fresh, above_fd, name, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r < 0)
+		(void)unlinkat(above_fd, fresh, AT_REMOVEDIR); /* empty, and ours */
+	return r == -EEXIST ? 0 : r;
 }
 
 /*
- * Makes the state directory and all above it. Only itself becomes the worker's, if it is new, and
- * appears as such at once: another import may be waiting for it.
+ * Makes the state directory and all above it. They stay the caller's: beside the stores, which are
+ * the worker's, there is what the worker must not touch.
  */
 static int make_state(char *path, bool ranges)
 {
-	char fresh[4096 + 1 + NC_ID_SIZE], id[NC_ID_SIZE];
 	const mode_t mode = ranges ? 0755 : 0700;
-	int r;
+	cleanup_close int above_fd = -EBADF;
+	char *name = strrchr(path, '/');
 
 	for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
 		*at = '\0';
@@ -86,20 +101,10 @@ static int make_state(char *path, bool ranges)
 			return -errno;
 		*at = '/';
 	}
-	if (access(path, F_OK) == 0)
-		return 0;
-	r = nc_id_new("st", id);
-	if (r < 0)
-		return r;
-	(void)snprintf(fresh, sizeof(fresh), "%s.%s", path, id);
-	if (mkdir(fresh, 0700) < 0)
-		return -errno;
-	r = own_dir(fresh, mode, ranges);
-	if (r == 0 && renameat2(AT_FDCWD, fresh, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
-		r = -errno;
-	if (r < 0)
-		(void)rmdir(fresh); /* empty, and ours */
-	return r == -EEXIST ? 0 : r;
+	*name = '\0';
+	above_fd = open(name == path ? "/" : path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*name = '/';
+	return above_fd < 0 ? -errno : make_dir(above_fd, name + 1, mode, false);
 }
 
 /* <state>/name, made if it is to be. A descriptor with flags, or -errno. */
@@ -107,15 +112,16 @@ static int open_store(const char *state, const char *name, bool make, bool range
 {
 	/* the way there is the caller's to walk; the worker may have no right to */
 	cleanup_close int state_fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = -1, r;
+	int fd, r;
 
 	if (state_fd < 0)
 		return -errno;
-	r = nc_store_act_as_worker(ranges);
+	r = make ? make_dir(state_fd, name, 0700, ranges) : 0;
+	if (r == 0)
+		r = nc_store_act_as_worker(ranges);
 	if (r < 0)
 		return r;
-	if (!make || mkdirat(state_fd, name, 0700) == 0 || errno == EEXIST)
-		fd = openat(state_fd, name, flags);
+	fd = openat(state_fd, name, flags);
 	nc_store_act_as_self(ranges);
 	return fd < 0 ? -errno : fd;
 }

@@ -86,12 +86,14 @@ void nc_help_print(FILE *out, const struct nc_call *call);
 void nc_completion_print(FILE *out, const struct nc_verb *root);
 
 extern const struct nc_verb nc_verb_root;
+extern const struct nc_verb nc_verb_audit;
 extern const struct nc_verb nc_verb_check;
 extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;
 extern const struct nc_verb nc_verb_engine;
 extern const struct nc_verb nc_verb_exec;
+extern const struct nc_verb nc_verb_history;
 extern const struct nc_verb nc_verb_image;
 extern const struct nc_verb nc_verb_run;
 extern const struct nc_verb nc_verb_top;

@@ -14,10 +14,12 @@
 #include "base/text.h"
 #include "box/store.h"
 #include "cli/cli.h"
+#include "cli/recording.h"
 #include "engine/service.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "watch/record.h"
 
 /* Where whoever starts us has put our end. */
 #define CLIENT_FD 3
@@ -110,6 +112,11 @@ static void raise_files(void)
 	}
 }
 
+static void say(const char *text)
+{
+	fprintf(stderr, "nacre engine: %s\n", text);
+}
+
 static void on_ended(void *context)
 {
 	uv_stop(context);
@@ -138,13 +145,15 @@ static int serve(uv_loop_t *loop, struct nc_engine *engine, const struct bounds 
 
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config, int cache_fd,
-	const struct bounds *bounds, struct nacre_err *err)
+	struct nc_record *record, const struct bounds *bounds, struct nacre_err *err)
 {
 	static uv_loop_t loop;
 	struct nc_engine_setup setup = {.loop = &loop,
 		.spawn = spawn,
 		.config = config,
 		.cache_fd = cache_fd,
+		.record = record->fd >= 0 ? record : NULL,
+		.say = say,
 		.max_running = bounds->running,
 		.max_queued = bounds->queued,
 		.memory_bytes = bounds->memory_bytes};
@@ -173,11 +182,12 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 {
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_close int cache_fd = -EBADF;
-	struct nc_spawn_setup setup = {0};
+	cleanup_record struct nc_record record = {.fd = -EBADF};
+	struct nc_spawn_setup setup = {.witness_fd = -EBADF};
 	struct bounds bounds = {0};
 	struct nacre_err ignored = {0};
 	bool ranges = false;
-	int r = read_bounds(&bounds, err);
+	int record_fd, r = read_bounds(&bounds, err);
 
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
@@ -187,9 +197,13 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 	/* without a place for it nothing is kept, and all is compiled each time */
 	if (!arg_no_cache)
 		cache_fd = nc_store_open("cache", true, ranges, &ignored);
+	record_fd = nc_recording_start(config, say, &setup.witness_fd);
 	setup.ready = bounds.running < READY_MAX ? (unsigned int)bounds.running : READY_MAX;
 	r = nc_spawn_start(&spawn, &setup, err);
-	return r < 0 ? r : run_as_worker(&spawn, config, cache_fd, &bounds, err);
+	(void)nc_fd_close(setup.witness_fd);
+	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
+		say(ignored.message);
+	return r < 0 ? r : run_as_worker(&spawn, config, cache_fd, &record, &bounds, err);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

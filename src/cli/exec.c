@@ -131,7 +131,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
 	setup = (struct nc_spawn_setup){.ready = nc_box_is_neutral(&task->order) ? 1 : 0,
 		.binds = order.bind_fd,
-		.n_binds = order.n_bind_fds};
+		.n_binds = order.n_bind_fds,
+		.witness_fd = -EBADF};
 	r = nc_spawn_start(&spawn, &setup, err);
 	if (r == 0)
 		r = run_as_worker(&spawn, &order, err);

@@ -415,7 +415,7 @@ static int run_import(const struct nc_cli *cli, int n_words, char **words, struc
 		.store_fd = -EBADF,
 		.stage = {.dir_fd = -EBADF},
 		.order = {.run = {.image_fd = -EBADF}}};
-	struct nc_spawn_setup setup = {.binds = import.order.bind_fd};
+	struct nc_spawn_setup setup = {.binds = import.order.bind_fd, .witness_fd = -EBADF};
 	sigset_t caught;
 	int r;
 

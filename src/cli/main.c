@@ -27,6 +27,8 @@ static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_doctor,
 	&nc_verb_exec,
 	&nc_verb_check,
+	&nc_verb_history,
+	&nc_verb_audit,
 	&nc_verb_image,
 	&nc_verb_run,
 	&nc_verb_top,

@@ -14,13 +14,15 @@
 #include "box/store.h"
 #include "cli/cli.h"
 #include "cli/order.h"
+#include "cli/recording.h"
 #include "engine/engine.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "watch/record.h"
 
 static bool arg_cache, arg_json;
-static const char *arg_code, *arg_lang, *arg_packages, *arg_policy;
+static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
 static struct nc_words arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
 
@@ -77,6 +79,10 @@ static const struct nc_option options[] = {
 		.value = "NAME",
 		.help = "standard (built in), strict or audit",
 		.text = &arg_policy},
+	{.name = "request",
+		.value = "FILE",
+		.help = "A whole request in JSON, instead of all this",
+		.text = &arg_request},
 	{.name = "tier", .value = "TIER", .help = "container or process", .text = &args.tier},
 	{.name = "timeout",
 		.value = "TIME",
@@ -222,18 +228,16 @@ static const char *option_of(const char *pointer)
 		{"/tier", "--tier"}, {"/code", "CODE"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (nc_text_after(pointer, names[i][0]))
+		if (!arg_request && nc_text_after(pointer, names[i][0]))
 			return names[i][1];
-	return pointer;
+	return *pointer ? pointer : "The request";
 }
 
-static int parse(json_t *source, struct nc_request *request, struct nacre_err *err)
+static int parse(const char *text, size_t size, struct nc_request *request, struct nacre_err *err)
 {
 	static struct nc_faults faults;
-	char *text = json_dumps(source, JSON_COMPACT);
-	int r = text ? nc_request_parse(text, strlen(text), request, &faults) : -ENOMEM;
+	int r = nc_request_parse(text, size, request, &faults);
 
-	free(text);
 	if (r != -EINVAL)
 		return r < 0 ? nc_err_errno(err, r, "Read the request") : 0;
 	for (size_t i = 1; i < faults.count; i++)
@@ -271,13 +275,20 @@ static int read_request(
 	int n_words, char **words, struct nc_request *request, struct nacre_err *err)
 {
 	cleanup_json json_t *source = json_object();
-	cleanup_free char *text = NULL;
+	cleanup_free char *text = NULL, *composed = NULL;
 	const char *file = arg_code ? NULL : n_words > 0 ? words[0] : NULL;
 	size_t size = arg_code ? strlen(arg_code) : 0, skip = file ? 1 : 0;
 	int r;
 
 	if (!source)
 		return nc_err_errno(err, -ENOMEM, "Read the request");
+	if (arg_request) {
+		r = n_words > 0 || arg_code
+			    ? nc_err_set(err, -EINVAL,
+				      "Option '--request': it has the program and all else in it")
+			    : read_all(arg_request, NC_REQUEST_SIZE_MAX, &text, &size, err);
+		return r < 0 ? r : parse(text, size, request, err);
+	}
 	if (!arg_code && !file)
 		return nc_err_set(err, -EINVAL,
 			"Name a program: nacre run FILE, nacre run -c CODE, or - for standard "
@@ -289,8 +300,10 @@ static int read_request(
 	}
 	r = compose(source, file, words + skip, (size_t)n_words - skip, arg_code ? arg_code : text,
 		size, err);
+	composed = r == 0 ? json_dumps(source, JSON_COMPACT) : NULL;
 	if (r == 0)
-		r = parse(source, request, err);
+		r = composed ? parse(composed, strlen(composed), request, err)
+			     : nc_err_errno(err, -ENOMEM, "Read the request");
 	if (r == 0)
 		r = read_limits(&request->limits, err);
 	return r;
@@ -304,7 +317,8 @@ static int open_input(const char *file)
 {
 	int fd;
 
-	if (arg_input.count > 0 || (file && nc_streq(file, "-")))
+	/* what is kept must not depend on what nobody knows */
+	if (arg_input.count > 0 || arg_cache || (file && nc_streq(file, "-")))
 		return -EBADF;
 	fd = open("/proc/self/fd/0", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	return fd < 0 ? nc_fd_dup(STDIN_FILENO) : fd;
@@ -337,10 +351,15 @@ static void on_done(void *context, json_t *reply)
 	uv_stop(&task->loop);
 }
 
+static void say(const char *text)
+{
+	fprintf(stderr, "nacre run: %s\n", text);
+}
+
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
-	struct nc_request *request, int input_fd, int cache_fd, struct task *task,
-	struct nacre_err *err)
+	struct nc_request *request, int input_fd, int cache_fd, struct nc_record *record,
+	struct task *task, struct nacre_err *err)
 {
 	const struct nc_listener listener = {
 		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
@@ -348,6 +367,8 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 		.spawn = spawn,
 		.config = config,
 		.cache_fd = cache_fd,
+		.record = record->fd >= 0 ? record : NULL,
+		.say = say,
 		.max_running = 1,
 		.max_queued = 1};
 	struct nc_execution *execution;
@@ -404,6 +425,18 @@ static void explain(const json_t *reply)
 		(long long)json_integer_value(json_object_get(denial, "count")));
 }
 
+/* What was printed when the reply was made. */
+static void print_kept(const json_t *reply)
+{
+	const json_t *output = json_object_get(reply, "output");
+	const json_t *error = json_object_get(reply, "stderr");
+
+	if (!json_is_true(json_object_get(reply, "cached")))
+		return;
+	on_printed(NULL, NC_STREAM_OUTPUT, json_string_value(output), json_string_length(output));
+	on_printed(NULL, NC_STREAM_ERROR, json_string_value(error), json_string_length(error));
+}
+
 static int exit_code(const json_t *reply)
 {
 	const json_t *code = json_object_get(reply, "exit_code");
@@ -423,30 +456,38 @@ static int exit_code(const json_t *reply)
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	const struct nc_spawn_setup setup = {.ready = 1};
+	struct nc_spawn_setup setup = {.ready = 1, .witness_fd = -EBADF};
+	cleanup_record struct nc_record record = {.fd = -EBADF};
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
-	int code, r;
+	int code, record_fd, r;
 
 	r = read_request(n_words, words, &request, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
 	if (r < 0)
 		return r;
-	input_fd = open_input(arg_code ? NULL : words[0]);
+	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
+	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
 	r = nc_spawn_start(&spawn, &setup, err);
+	(void)nc_fd_close(setup.witness_fd);
+	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
+		say(ignored.message);
 	if (r == 0)
-		r = run_as_worker(&spawn, cli->config, &request, input_fd, cache_fd, &task, err);
+		r = run_as_worker(
+			&spawn, cli->config, &request, input_fd, cache_fd, &record, &task, err);
 	if (r < 0)
 		return r;
-	if (!arg_json)
+	if (!arg_json) {
+		print_kept(task.reply);
 		explain(task.reply);
+	}
 	code = exit_code(task.reply);
 	if (arg_json && nc_json_print(stdout, task.reply, true) < 0)
 		return nc_err_set(err, -EIO, "Write the reply");

@@ -42,6 +42,20 @@ static const struct nc_field log_fields[] = {
 	END,
 };
 
+#define KEPT(member, built_in, most)                                                               \
+	{                                                                                          \
+		.name = #member, .type = NC_FIELD_WHOLE,                                           \
+		.offset = offsetof(struct nc_history_config, member), .preset = (built_in),        \
+		.min = 0, .max = (most)                                                            \
+	}
+
+static const struct nc_field history_fields[] = {
+	KEPT(blobs_mb, "1024", 1024 * 1024),
+	KEPT(journal_mb, "1024", 1024 * 1024),
+	KEPT(days, "90", 36500),
+	END,
+};
+
 static const struct nc_field main_fields[] = {
 	GROUP(nc_main_config, log, "log", log_fields),
 	{.name = "color",
@@ -49,6 +63,7 @@ static const struct nc_field main_fields[] = {
 		.offset = offsetof(struct nc_main_config, color),
 		.preset = "auto",
 		.choices = color_names},
+	GROUP(nc_main_config, history, "history", history_fields),
 	END,
 };
 

@@ -16,6 +16,12 @@ struct nc_main_config {
 		struct nc_value format; /* enum nc_log_format */
 	} log;
 	struct nc_value color; /* enum nc_color */
+	/* how much of the past is kept; 0: all of it */
+	struct nc_history_config {
+		struct nc_value blobs_mb;   /* code and output */
+		struct nc_value journal_mb; /* the lines themselves */
+		struct nc_value days;
+	} history;
 };
 
 enum nc_color {

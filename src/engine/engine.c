@@ -14,11 +14,14 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/chronicle.h"
+#include "engine/results.h"
 #include "engine/work.h"
 
 struct nc_engine {
 	struct nc_engine_setup setup;
 	struct nc_hub *hub;
+	struct nc_chronicle *chronicle; /* NULL: nothing is recorded */
 	struct nc_policy *policies[NC_PROFILE_MAX];
 	uv_idle_t *turn; /* begins what is waiting, from the loop */
 	struct nc_execution *queue, **queue_end;
@@ -58,10 +61,10 @@ static size_t running_of(const struct nc_engine *engine, const char *tenant)
 	return n;
 }
 
-/* Refused or cancelled: all that is left to do is the reply. */
+/* Refused, cancelled or known: all that is left to do is the reply. */
 static bool needs_no_box(const struct nc_execution *execution)
 {
-	return execution->status || execution->cancelled;
+	return execution->status || execution->cancelled || execution->kept;
 }
 
 /* The place in the queue of who is next; NULL: nobody may. */
@@ -95,10 +98,13 @@ static bool has_room(const struct nc_engine *engine, const struct nc_execution *
 	/* what is too large for ever runs alone, rather than never */
 	if (engine->load.running == 0 || needs_no_box(execution))
 		return true;
-	return engine->load.running < setup->max_running &&
-	       (setup->memory_bytes == 0 ||
-		       engine->load.memory_bytes + execution->limits.memory_bytes <=
-			       setup->memory_bytes);
+	if (setup->memory_bytes &&
+		engine->load.memory_bytes + execution->limits.memory_bytes > setup->memory_bytes)
+		return false;
+	if (setup->cpu_milli &&
+		engine->load.cpu_milli + execution->limits.cpu_milli > setup->cpu_milli)
+		return false;
+	return engine->load.running < setup->max_running;
 }
 
 static struct nc_execution *unqueue(struct nc_engine *engine, struct nc_execution **place)
@@ -118,8 +124,11 @@ static void admit(struct nc_engine *engine, struct nc_execution *execution)
 	engine->running = execution;
 	engine->load.running++;
 	engine->load.memory_bytes += execution->limits.memory_bytes;
-	execution->admitted = true;
+	engine->load.cpu_milli += execution->limits.cpu_milli;
 	execution->admitted_ns = nc_clock_ns();
+	execution->started_ns = nc_clock_real_ns();
+	if (engine->chronicle)
+		nc_chronicle_begin(engine->chronicle, execution);
 	nc_execution_begin(execution);
 }
 
@@ -140,6 +149,37 @@ static void take_turns(struct nc_engine *engine)
 	(void)uv_idle_start(engine->turn, on_turn); /* fails for a NULL callback only */
 }
 
+/* The reply, which is the same as an earlier one, or is kept for a later one. */
+static json_t *reply_of(struct nc_execution *execution)
+{
+	json_t *reply;
+
+	if (execution->kept && !execution->status)
+		return take_ptr(execution->kept);
+	reply = nc_execution_reply(execution);
+	if (reply)
+		nc_results_keep(execution, reply);
+	return reply;
+}
+
+/* It is recorded, or never will be: the reply may go. */
+static void on_written(struct nc_execution *execution, json_t *receipt)
+{
+	json_t *reply = take_ptr(execution->reply);
+
+	if (reply && json_object_set_new(reply, "receipt", receipt) < 0) {
+		json_decref(reply);
+		reply = NULL;
+	} else if (!reply) {
+		json_decref(receipt);
+	}
+	if (execution->engine->ends)
+		json_decref(reply);
+	else
+		execution->listener.done(execution->listener.context, reply);
+	nc_execution_free(execution);
+}
+
 void nc_engine_finished(struct nc_execution *execution)
 {
 	struct nc_engine *engine = execution->engine;
@@ -151,14 +191,18 @@ void nc_engine_finished(struct nc_execution *execution)
 		*place = execution->next;
 		engine->load.running--;
 		engine->load.memory_bytes -= execution->limits.memory_bytes;
+		engine->load.cpu_milli -= execution->limits.cpu_milli;
 	}
-	if (!engine->ends) {
-		json_t *reply = nc_execution_reply(execution);
-
-		take_turns(engine);
-		execution->listener.done(execution->listener.context, reply);
+	if (engine->ends) {
+		nc_execution_free(execution);
+		return;
 	}
-	nc_execution_free(execution);
+	take_turns(engine);
+	execution->reply = reply_of(execution);
+	if (engine->chronicle && execution->reply)
+		nc_chronicle_end(engine->chronicle, execution, execution->reply);
+	else
+		on_written(execution, json_null());
 }
 
 int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int input_fd,
@@ -236,8 +280,14 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	engine->queue_end = &engine->queue;
 	turn->data = engine;
 	(void)uv_idle_init(setup->loop, turn); /* cannot fail */
-	*ret_engine = engine;
-	return 0;
+	if (setup->record)
+		r = nc_chronicle_new(
+			setup->loop, setup->record, on_written, setup->say, &engine->chronicle);
+	if (r < 0)
+		nc_engine_free(engine);
+	else
+		*ret_engine = engine;
+	return r;
 }
 
 void nc_engine_free(struct nc_engine *engine)
@@ -248,6 +298,7 @@ void nc_engine_free(struct nc_engine *engine)
 	while (engine->queue)
 		nc_execution_free(unqueue(engine, &engine->queue));
 	nc_hub_free(engine->hub); /* tells those that run, which ends them */
+	nc_chronicle_free(engine->chronicle);
 	for (size_t i = 0; i < NC_PROFILE_MAX; i++)
 		nc_policy_free(engine->policies[i]);
 	uv_close((uv_handle_t *)engine->turn, close_turn);

@@ -15,6 +15,7 @@
 #include "config/config.h"
 #include "engine/request.h"
 
+struct nc_record;
 struct nc_engine;
 struct nc_execution;
 
@@ -24,10 +25,14 @@ struct nc_engine_setup {
 	struct nc_spawn *spawn; /* greeted */
 	int landlock;		/* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
-	int cache_fd;		 /* a directory for what may be kept; or -EBADF */
+	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
+	struct nc_record *record; /* greeted; NULL: nothing is recorded */
+	/* what people should know, such as executions that were lost; or NULL */
+	void (*say)(const char *text);
 	size_t max_running;	 /* executions that have a box at once */
 	size_t max_queued;	 /* more are refused */
 	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
+	uint64_t cpu_milli;	 /* the same for thousandths of cores */
 	size_t max_running_each; /* of one tenant; 0: no matter */
 };
 
@@ -62,7 +67,7 @@ const char *nc_execution_id(const struct nc_execution *execution);
 
 struct nc_engine_load {
 	size_t running, queued;
-	uint64_t memory_bytes; /* allowed to those that run */
+	uint64_t memory_bytes, cpu_milli; /* allowed to those that run */
 };
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load);

@@ -32,6 +32,9 @@ static struct nc_step_state *step_of(struct nc_execution *execution)
 static void finish(struct nc_execution *execution)
 {
 	execution->ended_ns = nc_clock_ns();
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			(void)nc_output_seal(&execution->step[i].output[j]); /* or it is not kept */
 	if (execution->box_id)
 		nc_hub_drop(nc_engine_hub(execution->engine), execution->box_id);
 	execution->box_id = 0;
@@ -69,9 +72,9 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	case NC_STAGE_FETCH:
 	case NC_STAGE_CAPTURE:
 		if (stream == NC_STREAM_OUTPUT) {
-			if (!execution->unpack_error)
-				execution->unpack_error =
-					nc_unpack_add(&execution->unpack, data, size);
+			if (execution->unpack_error)
+				break; /* its end is on its way */
+			execution->unpack_error = nc_unpack_add(&execution->unpack, data, size);
 			if (execution->unpack_error)
 				nc_command_cancel(execution->command);
 			break;
@@ -112,6 +115,10 @@ static int take_program(struct nc_execution *execution)
 
 		if (!nc_streq(file->path, name) || !file->data)
 			continue;
+		if (!file->executable)
+			return nc_execution_fail(execution, "error",
+				"The compiler made no program of it; does it have a main function, "
+				"and in Go a package main?");
 		step->program = file->data;
 		step->program_size = (size_t)file->size;
 		file->data = NULL;
@@ -218,11 +225,18 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 	const struct nc_stage *stage = stage_of(execution);
 	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
 
-	execution->box_id = 0;
+	if (failure->code == -ECONNRESET)
+		return nc_execution_fail(
+			execution, "lost", "The process that holds the boxes has died");
 	if (is_program && step_of(execution) && stage->kind != NC_STAGE_FETCH)
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
 			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
+	/* the fault is ours, and nothing of the user's has run: once more from the beginning */
+	if (!execution->retried && execution->prepared_ns == 0) {
+		execution->retried = true;
+		return -EAGAIN;
+	}
 	return nc_execution_fail(
 		execution, "internal_error", "The box could not be made: %s", failure->message);
 }
@@ -236,16 +250,19 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	int r;
 
 	execution->command = NULL;
-	if (failure) {
-		r = take_failure(execution, failure);
-	} else {
-		if (!end->stays)
-			execution->box_id = 0;
-		r = take_end(execution, end, output_bytes);
-	}
+	if (failure || !end->stays)
+		execution->box_id = 0;
 	if (execution->cancelled)
 		r = nc_execution_fail(execution, "cancelled", "It was cancelled");
-	if (r == 0 && ++execution->at < execution->n_stages)
+	else if (failure)
+		r = take_failure(execution, failure);
+	else
+		r = take_end(execution, end, output_bytes);
+	if (r == 0)
+		execution->at++;
+	else if (r == -EAGAIN)
+		execution->at = 0;
+	if ((r == 0 || r == -EAGAIN) && execution->at < execution->n_stages)
 		begin_stage(execution);
 	else
 		finish(execution);
@@ -285,7 +302,7 @@ void nc_execution_begin(struct nc_execution *execution)
 {
 	if (execution->cancelled)
 		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
-	if (execution->status) {
+	if (execution->status || execution->kept) {
 		finish(execution);
 		return;
 	}
@@ -312,5 +329,6 @@ void nc_execution_free(struct nc_execution *execution)
 	nc_buf_done(&execution->said);
 	nc_unpack_done(&execution->unpack);
 	nc_request_done(&execution->request);
+	json_decref(execution->kept);
 	free(execution);
 }

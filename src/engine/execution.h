@@ -65,7 +65,9 @@ struct nc_execution {
 	struct nc_listener listener;
 	int input_fd;
 	char id[NC_ID_SIZE];
-	bool admitted, cancelled;
+	bool cancelled;
+	bool is_open; /* its beginning is recorded */
+	bool retried; /* after a fault of our own, before its program began */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
 	enum nc_box_tier tier;
 	const char *tier_reason;
@@ -88,6 +90,10 @@ struct nc_execution {
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
 	bool captured;
+	json_t *reply;	     /* while it is being recorded */
+	char result_key[65]; /* of the reply in the cache; "": it is not to be kept */
+	json_t *kept;	     /* the reply, if it was there */
+	uint64_t started_ns; /* since 1970 */
 	uint64_t submitted_ns, admitted_ns, prepared_ns, ran_ns, ended_ns;
 };
 
@@ -104,7 +110,15 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 const char *nc_step_program_name(
 	const struct nc_execution *execution, const struct nc_step_state *step);
 
-/* A new value; NULL: out of memory. */
+/* The step that says how it went: the last one that ran or was compiled; NULL: none. */
+const struct nc_step_state *nc_execution_last(const struct nc_execution *execution);
+
+/* The program, or the steps of a workflow as JSON, in fresh memory. NULL: out of memory. */
+char *nc_execution_code(const struct nc_execution *execution);
+
+/* New values; NULL: out of memory. */
+json_t *nc_execution_name(const struct nc_execution *execution);
+json_t *nc_execution_labels(const struct nc_execution *execution);
 json_t *nc_execution_reply(const struct nc_execution *execution);
 
 /* Records why nothing more can be done. Returns -ECANCELED. */

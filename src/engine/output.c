@@ -2,12 +2,14 @@
 #include "engine/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/text.h"
 
 /* Room for the line that says what is missing. */
@@ -91,9 +93,23 @@ void nc_output_add(struct nc_output *output, const char *data, size_t size)
 		begin_tail(output);
 	if (output->tail)
 		add_to_tail(output, data, size);
-	if (output->whole_fd >= 0 && output->error == 0)
+	if (output->error == 0 && output->bytes + size > NC_BLOB_MAX) {
+		output->error = -EFBIG;
+		output->whole_fd = nc_fd_close(output->whole_fd);
+	}
+	if (output->error == 0)
 		output->error = nc_fd_write_all(output->whole_fd, data, size);
 	output->bytes += size;
+}
+
+bool nc_output_seal(struct nc_output *output)
+{
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+	if (output->error == 0 && output->whole_fd >= 0 &&
+		fcntl(output->whole_fd, F_ADD_SEALS, seals) < 0)
+		output->error = -errno;
+	return output->error == 0;
 }
 
 bool nc_output_is_cut(const struct nc_output *output)

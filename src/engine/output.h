@@ -17,13 +17,16 @@ struct nc_output {
 	char *tail; /* a ring of the last inline_max / 2 bytes behind the head; or NULL */
 	uint64_t bytes;
 	int whole_fd; /* everything, once it is more than the head; or -EBADF */
-	int error;    /* why whole_fd does not have it all */
+	int error;    /* why whole_fd does not have it all; -EFBIG: more than a blob may have */
 };
 
 void nc_output_init(struct nc_output *output, size_t inline_max);
 void nc_output_done(struct nc_output *output);
 
 void nc_output_add(struct nc_output *output, const char *data, size_t size);
+
+/* Nothing follows: whether everything is there, in the head or in whole_fd, which is sealed then. */
+bool nc_output_seal(struct nc_output *output);
 
 /* Whether the text leaves something out. */
 bool nc_output_is_cut(const struct nc_output *output);

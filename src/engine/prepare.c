@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "engine/execution.h"
 #include "engine/programs.h"
+#include "engine/results.h"
 
 #define MB (1024ULL * 1024)
 
@@ -293,6 +294,9 @@ void nc_execution_prepare(struct nc_execution *execution)
 	set_limits(execution);
 	set_wish(execution);
 	if (check_host(execution) < 0)
+		return;
+	execution->kept = nc_results_find(execution);
+	if (execution->kept)
 		return;
 	nc_programs_find(execution);
 	plan(execution);

@@ -10,8 +10,7 @@
 #include "engine/execution.h"
 #include "policy/json.h"
 
-/* The step that says how it went: the last one that ran or was compiled; NULL: none. */
-static const struct nc_step_state *last_step(const struct nc_execution *execution)
+const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = NULL;
 
@@ -29,7 +28,7 @@ static const char *step_status(const struct nc_step_state *step)
 
 static const char *status_of(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 
 	if (execution->status)
 		return execution->status;
@@ -88,7 +87,7 @@ static json_t *step_error(const struct nc_execution *execution, const struct nc_
 
 static json_t *error_of(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 
 	if (execution->status)
 		return nc_json_text(execution->error.message, strlen(execution->error.message));
@@ -142,6 +141,20 @@ static bool is_own_file(const struct nc_execution *execution, const char *path)
 	return false;
 }
 
+static int add_file(const struct nc_unpacked *file, json_t *files, json_t *skipped)
+{
+	/* names are bytes, and become text as output does */
+	cleanup_json json_t *path = nc_json_text(file->path, strlen(file->path));
+
+	if (!path)
+		return -1;
+	if (!file->error)
+		return json_object_set_new(files, json_string_value(path), file_json(file));
+	return json_array_append_new(
+		skipped, json_pack("{s:O, s:I, s:s}", "path", path, "size", (json_int_t)file->size,
+				 "reason", nc_errno_text(file->error)));
+}
+
 /* Captured files by path; those that stayed behind, with the reason. */
 static int add_files(const struct nc_execution *execution, json_t *reply)
 {
@@ -157,17 +170,9 @@ static int add_files(const struct nc_execution *execution, json_t *reply)
 	for (size_t i = 0; r == 0 && i < unpack->n_files; i++) {
 		const struct nc_unpacked *file = &unpack->files[i];
 
-		if (is_own_file(execution, file->path) ||
-			(!file->data && file->size > 0 && !file->error))
-			continue;
-		if (file->error)
-			r = json_array_append_new(
-				skipped, json_pack("{s:o, s:I, s:s}", "path",
-						 nc_json_text(file->path, strlen(file->path)),
-						 "size", (json_int_t)file->size, "reason",
-						 nc_errno_text(file->error)));
-		else
-			r = json_object_set_new_nocheck(files, file->path, file_json(file));
+		if (!is_own_file(execution, file->path) &&
+			(file->data || file->size == 0 || file->error))
+			r = add_file(file, files, skipped);
 	}
 	r |= json_object_set_new(reply, "files", files);
 	r |= json_object_set_new(reply, "files_skipped", skipped);
@@ -214,7 +219,7 @@ static json_t *resource_usage_json(const struct nc_box_usage *usage)
 /* What all steps used together; peaks are those of the largest. */
 static struct nc_box_end total(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	struct nc_box_end sum = last ? last->end : (struct nc_box_end){.tier = execution->tier};
 	struct nc_box_usage *usage = &sum.usage;
 
@@ -256,7 +261,8 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 	bool ran = step->has_run || step->compiled_badly;
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
-	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o}",
+	return json_pack(
+		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o}",
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
@@ -267,10 +273,15 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings);
+		findings, "denials", nc_outcome_denials(&step->end));
 }
 
-static json_t *labels_json(const struct nc_execution *execution)
+json_t *nc_execution_name(const struct nc_execution *execution)
+{
+	return json_string(*execution->request.id ? execution->request.id : execution->id);
+}
+
+json_t *nc_execution_labels(const struct nc_execution *execution)
 {
 	const struct nc_request_pairs *labels = &execution->request.labels;
 	json_t *object = json_object();
@@ -279,6 +290,14 @@ static json_t *labels_json(const struct nc_execution *execution)
 		(void)json_object_set_new(
 			object, labels->pair[i].name, json_string(labels->pair[i].value));
 	return object;
+}
+
+char *nc_execution_code(const struct nc_execution *execution)
+{
+	if (execution->request.is_workflow)
+		return json_dumps(
+			json_object_get(execution->request.source, "steps"), JSON_INDENT(2));
+	return strndup(execution->request.step[0].code, execution->request.step[0].code_size);
 }
 
 static enum nc_severity risk_of(const struct nc_execution *execution)
@@ -296,7 +315,7 @@ static int merge_steps(const struct nc_execution *execution, json_t *reply)
 {
 	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
 		"language_reason", "diagnostic", "findings", "cached_program"};
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	json_t *steps = json_array();
 	json_t *said = json_array_get(steps, 0);
 	int r = steps ? 0 : -1;
@@ -327,21 +346,22 @@ static bool is_truncated(const struct nc_execution *execution)
 
 json_t *nc_execution_reply(const struct nc_execution *execution)
 {
-	const struct nc_step_state *last = last_step(execution);
+	const struct nc_step_state *last = nc_execution_last(execution);
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
-		"{s:s, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
-		"id", *execution->request.id ? execution->request.id : execution->id, "status",
-		status_of(execution), "error", error_of(execution), "execution_time",
-		(double)sum.usage.wall_ns / 1e9, "resource_usage", resource_usage_json(&sum.usage),
-		"tier", last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
+		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s, s:o, s:o, s:o, s:o, s:b, s:o, s:o}",
+		"id", nc_execution_name(execution), "status", status_of(execution), "error",
+		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
+		"resource_usage", resource_usage_json(&sum.usage), "tier",
+		last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
 		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
 		"truncated", is_truncated(execution), "risk", nc_severity_names[risk_of(execution)],
 		"strength", last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		nc_outcome_denials(&sum), "limits", limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
-		"cached", 0, "timings", timings_json(execution), "labels", labels_json(execution));
+		"cached", 0, "timings", timings_json(execution), "labels",
+		nc_execution_labels(execution));
 
 	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0)
 		return NULL;

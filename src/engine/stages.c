@@ -155,6 +155,16 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 		nc_word_add(&execution->argv, patterns->words[i]);
 }
 
+/* Of the time for all steps together; a moment at least, so that it is seen to be up. */
+static uint64_t time_left(const struct nc_execution *execution)
+{
+	uint64_t used_ms = 0;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		used_ms += execution->step[i].end.usage.wall_ns / 1000000;
+	return execution->limits.wall_ms > used_ms ? execution->limits.wall_ms - used_ms : 1;
+}
+
 /* Files are moved and compilers run by limits of their own; a disk has one size for all. */
 static void stage_limits(struct nc_execution *execution, const struct nc_stage *stage)
 {
@@ -175,8 +185,11 @@ static void stage_limits(struct nc_execution *execution, const struct nc_stage *
 		limits->cpu_milli = 4000; /* a compiler that is waited for may have more */
 		limits->open_files = 1024;
 	}
-	if (stage->kind == NC_STAGE_RUN && wanted->wall_ms.given)
-		limits->wall_ms = wanted->wall_ms.value;
+	if (stage->kind == NC_STAGE_RUN) {
+		limits->wall_ms = time_left(execution);
+		if (wanted->wall_ms.given && wanted->wall_ms.value < limits->wall_ms)
+			limits->wall_ms = wanted->wall_ms.value;
+	}
 	if (execution->order.flags & NC_ORDER_FILES || stage->kind == NC_STAGE_PROBE) {
 		limits->memory_bytes = FILES_MEMORY + limits->disk_bytes;
 		limits->cpu_milli = 1000;

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -30,6 +31,9 @@
 
 #define READY_FD 3
 #define FILES_FD 4
+
+/* How often a sweeper looks whether all are gone. */
+#define SWEEP_PAUSE_NS 200000
 
 /* The ABI from which on Landlock keeps signals and abstract sockets inside. */
 #define LANDLOCK_SCOPES 6
@@ -85,7 +89,10 @@ static int sweep(uint64_t host_pid_ns)
 		return -errno;
 	if (status.st_ino == host_pid_ns || host_pid_ns == 0)
 		return -EXDEV;
-	return kill(-1, SIGKILL) < 0 && errno != ESRCH ? -errno : 0;
+	/* until they are gone: what holds them may be counted. The spawner's patience ends it */
+	while (kill(-1, SIGKILL) == 0)
+		(void)nanosleep(&(struct timespec){.tv_nsec = SWEEP_PAUSE_NS}, NULL);
+	return errno == ESRCH ? 0 : -errno;
 }
 
 static int become(unsigned int id)

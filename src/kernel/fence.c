@@ -196,7 +196,7 @@ int nc_fence_all(void)
 	return nc_fence_worker(NULL);
 }
 
-int nc_fence_worker(const char *writable_dir)
+static int fence_ours(const char *dir, uint64_t rights)
 {
 	cleanup_close int ruleset_fd = -EBADF;
 	int abi = make_ruleset(NET_ALL, &ruleset_fd);
@@ -204,8 +204,8 @@ int nc_fence_worker(const char *writable_dir)
 
 	if (abi <= 0)
 		return abi;
-	if (writable_dir)
-		r = allow(ruleset_fd, writable_dir, known_rights(abi) & ~FS_NOT_IN_STORES);
+	if (dir)
+		r = allow(ruleset_fd, dir, known_rights(abi) & rights);
 #if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
 	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
 	 * only */
@@ -215,4 +215,14 @@ int nc_fence_worker(const char *writable_dir)
 	if (r == 0)
 		r = restrict_self(ruleset_fd);
 	return r < 0 ? r : abi;
+}
+
+int nc_fence_worker(const char *writable_dir)
+{
+	return fence_ours(writable_dir, ~(uint64_t)FS_NOT_IN_STORES);
+}
+
+int nc_fence_reader(const char *readable_dir)
+{
+	return fence_ours(readable_dir, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 }

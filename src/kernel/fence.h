@@ -63,4 +63,7 @@ int nc_fence_all(void);
  */
 int nc_fence_worker(const char *writable_dir);
 
+/* The same, but that it only reads there. */
+int nc_fence_reader(const char *readable_dir);
+
 #endif

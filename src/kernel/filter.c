@@ -35,9 +35,10 @@
 static bool is_left_out(enum nc_filter which)
 {
 #if defined(__SANITIZE_ADDRESS__)
-	return which == NC_FILTER_WORKER || which == NC_FILTER_SPAWNER;
+	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER ||
+	       which == NC_FILTER_SPAWNER;
 #elif defined(NACRE_COVERAGE)
-	return which == NC_FILTER_WORKER;
+	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER;
 #else
 	(void)which;
 	return false;

@@ -17,6 +17,7 @@ enum nc_filter {
 	NC_FILTER_INIT,	     /* nacre-init: waits, reaps, reports */
 	NC_FILTER_WORKER,    /* our side without privilege, once it holds what it needs */
 	NC_FILTER_SPAWNER,   /* the spawner and all that it starts: see filter_table.h */
+	NC_FILTER_RECORDER,  /* nacre-recorder: files of one directory, and its sockets */
 	NC_FILTER_MAX,
 };
 
@@ -30,11 +31,12 @@ enum nc_filter_variant {
 /*
  * Loads the filter into this process, which has one thread, for good; no_new_privs is already set.
  * With ret_listener_fd the reporting variant is loaded and its listener (CLOEXEC) returned, which
- * the caller owns. 0 or -errno; -EINVAL: the profile has no such variant (worker and spawner).
+ * the caller owns. 0 or -errno; -EINVAL: the profile has no such variant (our own programs').
  * Allocates nothing and may be called between fork and exec.
  *
- * In builds for tests that need more calls than ours, the filters for the worker (AddressSanitizer,
- * coverage) and the spawner (AddressSanitizer) are not loaded, and 0 is returned.
+ * In builds for tests that need more calls than ours, the filters for the worker and the recorder
+ * (AddressSanitizer, coverage) and the spawner (AddressSanitizer) are not loaded, and 0 is
+ * returned.
  */
 int nc_filter_load(enum nc_filter which, int *ret_listener_fd);
 

@@ -744,6 +744,7 @@ static const char *const profile_names[] = {
 	[NC_FILTER_ALONE] = "alone",
 	[NC_FILTER_INIT] = "init",
 	[NC_FILTER_WORKER] = "worker",
+	[NC_FILTER_RECORDER] = "recorder",
 	[NC_FILTER_SPAWNER] = "spawner",
 };
 _Static_assert(COUNT(profile_names) == NC_FILTER_MAX, "a name for each profile");
@@ -758,7 +759,8 @@ _Static_assert(COUNT(variant_names) == NC_FILTER_VARIANT_MAX, "a name for each v
 static bool has_variant(enum nc_filter which, enum nc_filter_variant variant)
 {
 	return variant == NC_FILTER_PLAIN ||
-	       (which != NC_FILTER_WORKER && which != NC_FILTER_SPAWNER);
+	       (which != NC_FILTER_WORKER && which != NC_FILTER_SPAWNER &&
+		       which != NC_FILTER_RECORDER);
 }
 
 static void print_program(FILE *out, const struct program *program, enum nc_filter which,

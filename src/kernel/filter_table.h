@@ -47,10 +47,12 @@ enum {
 	NC_IN_INIT = 1U << NC_FILTER_INIT,
 	NC_IN_WORKER = 1U << NC_FILTER_WORKER,
 	NC_IN_SPAWNER = 1U << NC_FILTER_SPAWNER,
+	NC_IN_RECORDER = 1U << NC_FILTER_RECORDER,
+	NC_IN_OURS = NC_IN_WORKER | NC_IN_RECORDER, /* both without privilege, and parsing */
 	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
 	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
-	NC_IN_CLOSED = NC_IN_BOXES_AND_INIT | NC_IN_WORKER, /* all that refuse by default */
+	NC_IN_CLOSED = NC_IN_BOXES_AND_INIT | NC_IN_OURS, /* all that refuse by default */
 };
 
 struct nc_filter_group {
@@ -222,30 +224,40 @@ static const struct nc_filter_group nc_filter_groups[] __attribute__((unused)) =
  * and absences hold here too.
  */
 static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) = {
-	{"end", NC_IN_WORKER, 0,
+	{"end", NC_IN_OURS, 0,
 		"exit exit_group"},
-	{"memory", NC_IN_WORKER, 0,
+	{"memory", NC_IN_OURS, 0,
 		"brk mmap munmap mremap mprotect madvise"},
+	{"bytes for the recorder, too many for a message", NC_IN_WORKER, 0,
+		"memfd_create"},
 	{"threads and locks", NC_IN_WORKER, 0,
-		"futex set_robust_list rseq sched_yield sched_getaffinity getcpu gettid membarrier "
+		"futex set_robust_list rseq sched_yield sched_getaffinity getcpu membarrier "
 		"set_tid_address"},
 	{"who it is, and on what", NC_IN_WORKER, 0,
-		"getpid getuid geteuid getgid getegid getrusage uname sysinfo"},
-	{"signals to itself; whom tgkill() reaches is Landlock's part", NC_IN_WORKER, 0,
-		"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigtimedwait rt_sigsuspend "
-		"rt_sigpending restart_syscall sigaltstack tgkill"},
-	{"time and chance", NC_IN_WORKER, 0,
-		"time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep getrandom "
-		"timerfd_create timerfd_settime timerfd_gettime"},
-	{"waiting for descriptors", NC_IN_WORKER, 0,
-		"poll ppoll select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait "
-		"epoll_pwait2 eventfd2 signalfd4"},
-	{"data through descriptors that it holds", NC_IN_WORKER, 0,
-		"read write readv writev pread64 pwrite64 lseek close close_range dup dup2 dup3 "
-		"pipe2 fcntl flock fstat ftruncate fsync fdatasync sendmsg recvmsg shutdown"},
-	{"files; Landlock says which", NC_IN_WORKER, 0,
-		"openat openat2 newfstatat statx getdents64 mkdirat renameat renameat2 unlinkat "
-		"linkat symlinkat readlinkat fchmod"},
+		"getuid geteuid getgid getegid getrusage uname sysinfo"},
+	{"signals to itself; whom tgkill() reaches is Landlock's part", NC_IN_OURS, 0,
+		"rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill"},
+	{"waiting for signals", NC_IN_WORKER, 0,
+		"rt_sigtimedwait rt_sigsuspend rt_sigpending sigaltstack"},
+	{"time and chance", NC_IN_OURS, 0,
+		"time gettimeofday clock_gettime getrandom"},
+	{"timers", NC_IN_WORKER, 0,
+		"clock_getres clock_nanosleep nanosleep timerfd_create timerfd_settime "
+		"timerfd_gettime"},
+	{"waiting for descriptors", NC_IN_OURS, 0,
+		"poll ppoll"},
+	{"the same, for many", NC_IN_WORKER, 0,
+		"select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
+		"eventfd2 signalfd4"},
+	{"data through descriptors that it holds", NC_IN_OURS, 0,
+		"read write pread64 pwrite64 lseek close dup3 fcntl fstat ftruncate fsync "
+		"fdatasync sendmsg recvmsg"},
+	{"the same, by a program of many parts", NC_IN_WORKER, 0,
+		"readv writev close_range dup dup2 pipe2 flock shutdown"},
+	{"files; Landlock says which", NC_IN_OURS, 0,
+		"openat openat2 newfstatat getdents64 mkdirat renameat unlinkat"},
+	{"files of image stores", NC_IN_WORKER, 0,
+		"statx renameat2 linkat symlinkat readlinkat fchmod"},
 };
 
 /*
@@ -495,7 +507,7 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_BARE, "ioprio_set", NC_IS(0, 1), NC_IS(1, 0)),  /* IOPRIO_WHO_PROCESS */
 
 	/* the times of a file that it could open: without a path */
-	NC_ALLOW(NC_IN_BARE, "utimensat", NC_FIELD(1, UINT64_MAX, 0)),
+	NC_ALLOW(NC_IN_BARE | NC_IN_RECORDER, "utimensat", NC_FIELD(1, UINT64_MAX, 0)),
 
 	/*
 	 * Where the user may be the one who started Nacre: a set-user-id file would hand his
@@ -541,11 +553,11 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x541b)),     /* FIONREAD */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5421)),     /* FIONBIO, as libuv wants it */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5451)),     /* FIOCLEX */
-	NC_REFUSE(NC_IN_WORKER, "mmap", NC_SET(2, NC_PROT_EXEC)),
-	NC_REFUSE(NC_IN_WORKER, "mprotect", NC_SET(2, NC_PROT_EXEC)),
-	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */
-	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
-	NC_REFUSE(NC_IN_WORKER, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
+	NC_REFUSE(NC_IN_OURS, "mmap", NC_SET(2, NC_PROT_EXEC)),
+	NC_REFUSE(NC_IN_OURS, "mprotect", NC_SET(2, NC_PROT_EXEC)),
+	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */
+	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
+	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
 
 	/* the spawner: a child leaves the keyring of the caller */
 	NC_ALLOW(NC_IN_SPAWNER, "keyctl", NC_IS(0, 1)), /* KEYCTL_JOIN_SESSION_KEYRING */

@@ -48,9 +48,8 @@ unsigned int nc_privilege_outer_id(void)
 	return (unsigned int)(geteuid() - inside + outside);
 }
 
-int nc_privilege_drop(bool ranges)
+static int become(bool ranges, unsigned int id)
 {
-	const unsigned int id = NC_WORKER_ID;
 	int r = 0;
 
 	if (ranges && setgroups(0, NULL) < 0)
@@ -61,8 +60,19 @@ int nc_privilege_drop(bool ranges)
 		r = -errno;
 	if (r == 0 && ranges)
 		r = nc_caps_set(0);
-	if (r == 0 && (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-			      prctl(PR_SET_PDEATHSIG, SIGKILL) < 0))
+	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	return r;
+}
+
+int nc_privilege_drop(bool ranges)
+{
+	int r = become(ranges, NC_WORKER_ID);
+
+	return r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : r;
+}
+
+int nc_privilege_become_recorder(bool ranges)
+{
+	return become(ranges, NC_RECORDER_ID);
 }

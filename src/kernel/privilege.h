@@ -18,6 +18,10 @@
  */
 #define NC_WORKER_ID (NC_SLOT_FIRST_ID - 1)
 
+/* The same for the recorder: the history is its own, and a worker that was taken over cannot write
+ * to it. */
+#define NC_RECORDER_ID (NC_SLOT_FIRST_ID - 2)
+
 /*
  * Whether ranges of ids can be mapped: we are root of the first user namespace. -EPERM: we are the
  * host's root under another number, as which no box may run.
@@ -32,5 +36,11 @@ unsigned int nc_privilege_outer_id(void);
  * no_new_privs, and SIGKILL when its parent dies. 0 or -errno. Async-signal-safe.
  */
 int nc_privilege_drop(bool ranges);
+
+/*
+ * The same for the recorder, or for who reads what it wrote; it outlives its parent, since it has
+ * to record how that ended.
+ */
+int nc_privilege_become_recorder(bool ranges);
 
 #endif

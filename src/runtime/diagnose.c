@@ -54,8 +54,8 @@ static bool make_relative(struct nc_span *file, const char *source)
 		*file = nc_span_behind(*file, file->text + directory);
 	(void)nc_span_skip(file, "./");
 	/* <string>, node:internal and [eval] are no files */
-	return file->size > 0 && !strchr("/<[", file->text[0]) && !nc_span_begins(*file, "node:") &&
-	       !nc_span_begins(*file, "../");
+	return file->size > 0 && !nc_span_begins_any(*file, "/<[") &&
+	       !nc_span_begins(*file, "node:") && !nc_span_begins(*file, "../");
 }
 
 bool nc_diagnostic_place(struct nc_diagnostic *diagnostic, const struct nc_failure *failure,
@@ -63,7 +63,7 @@ bool nc_diagnostic_place(struct nc_diagnostic *diagnostic, const struct nc_failu
 {
 	struct nc_span file = place->file;
 
-	if (is_installed(file) || !make_relative(&file, failure->source))
+	if (place->line == 0 || is_installed(file) || !make_relative(&file, failure->source))
 		return false;
 	nc_span_copy(file, diagnostic->file, sizeof(diagnostic->file));
 	diagnostic->line = place->line;

@@ -65,7 +65,7 @@ static bool diagnose(const struct nc_failure *failure, struct nc_diagnostic *dia
 
 /*
  * Debian's Go 1.19 brings the standard library compiled, for the default flags only: -trimpath or
- * CGO_ENABLED=0 would compile it again, which takes 10 seconds where 0.3 are enough.
+ * CGO_ENABLED=0 would compile it again, which takes seconds (docs/languages.md).
  */
 const struct nc_runtime nc_runtime_go = {
 	.language = NC_GO,

@@ -27,7 +27,8 @@ static enum inside pass_line(enum inside inside, struct nc_span line)
 		} else if (line.text[i] == '\\') {
 			i++;
 		} else if (quote) {
-			quote = line.text[i] == quote ? '\0' : quote;
+			if (line.text[i] == quote)
+				quote = '\0';
 		} else if (line.text[i] == '`') {
 			inside = inside == INSIDE_TEMPLATE ? INSIDE_CODE : INSIDE_TEMPLATE;
 		} else if (inside == INSIDE_TEMPLATE) {
@@ -49,9 +50,9 @@ static bool begins_module(struct nc_span line)
 {
 	(void)nc_span_skip_blanks(&line);
 	if (nc_span_skip(&line, "import"))
-		return line.size > 0 && strchr(" \t\"'{*", line.text[0]);
+		return nc_span_begins_any(line, " \t\"'{*");
 	if (nc_span_skip(&line, "export"))
-		return line.size > 0 && strchr(" \t{*", line.text[0]);
+		return nc_span_begins_any(line, " \t{*");
 	return false;
 }
 
@@ -93,14 +94,14 @@ struct report {
 	struct nc_diagnostic found;
 	bool placed;		 /* found has its place */
 	bool is_value;		 /* what was thrown is no Error, and the title its text */
-	struct nc_span title;	 /* of an uncaught exception */
+	struct nc_span title;	 /* kind and message */
 	struct nc_span previous; /* the line before */
 };
 
 /* "/workspace/main.js:2" and nothing else. */
 static bool read_header(struct nc_span line, struct nc_place_read *ret_place)
 {
-	return line.size > 0 && strchr("/<[fn", line.text[0]) && nc_span_place(&line, ret_place) &&
+	return nc_span_begins_any(line, "/<[fn") && nc_span_place(&line, ret_place) &&
 	       line.size == 0 && ret_place->column == 0;
 }
 
@@ -208,12 +209,10 @@ bool nc_node_diagnose(const struct nc_failure *failure, struct nc_diagnostic *di
 	struct nc_span rest = {failure->text, failure->size}, line;
 	struct report report = {0};
 
-	if (read_fatal(failure, diagnostic))
-		return true;
 	while (nc_span_line(&rest, &line))
 		read_line(&report, failure, line);
 	if (report.title.size == 0)
-		return false;
+		return read_fatal(failure, diagnostic);
 	*diagnostic = report.found;
 	(void)nc_span_skip_blanks(&report.title);
 	if (report.is_value)

@@ -45,11 +45,11 @@ static uint32_t indentation(const struct nc_failure *failure, uint32_t line_numb
 static uint32_t read_carets(struct nc_span line)
 {
 	const char *caret = nc_span_find(line, "^");
+	struct nc_span rest = line;
 
-	for (size_t i = 0; i < line.size; i++)
-		if (!strchr(" ~^", line.text[i]) || line.text[i] == '\0')
-			return 0;
-	if (!caret || caret - line.text < 4)
+	while (nc_span_begins_any(rest, " ~^"))
+		rest = nc_span_behind(rest, rest.text + 1);
+	if (!caret || rest.size > 0 || caret - line.text < 4)
 		return 0;
 	return (uint32_t)(caret - line.text) - 4 + 1;
 }

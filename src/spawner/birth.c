@@ -25,8 +25,8 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "inside/child.h"
+#include "kernel/program.h"
 #include "spawner/bind.h"
-#include "spawner/program.h"
 
 /* A transit process makes one clone and ends. */
 #define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)

@@ -1,7 +1,7 @@
 /*
  * nacre-spawner: the parent of the unprivileged side and of all boxes, and the only privilege.
  *
- *	nacre-spawner WORKER READY BINDS [ARGUMENT...]
+ *	nacre-spawner WORKER READY BINDS[,WITNESS] [ARGUMENT...]
  *
  * Theory of operation: `nacre` forks; the child becomes the worker, without privilege, and the
  * parent becomes this program, with one end of a socket pair as descriptor 3. We do what the worker
@@ -11,7 +11,8 @@
  * WORKER is its process id. With ARGUMENTs it is started again when it dies, as that command, from
  * the executable that is open as descriptor 4, and boxes that it wanted kept live on; WORKER 0 is
  * none yet: it is started, once. READY boxes are prepared at once. BINDS descriptors from 5 on are
- * what the caller allows boxes to be shown of the host.
+ * what the caller allows boxes to be shown of the host. WITNESS is the descriptor of a socket to
+ * nacre-recorder, which is told of births and deaths; it never answers.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
  * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
@@ -44,10 +45,11 @@
 #include "base/pidfd.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
+#include "kernel/program.h"
 #include "kernel/userns.h"
+#include "kernel/witness.h"
 #include "spawner/box.h"
 #include "spawner/groups.h"
-#include "spawner/program.h"
 #include "spawner/worker.h"
 
 #define SOCKET_FD 3
@@ -69,8 +71,9 @@ struct spawner {
 	struct nc_nursery nursery;
 	struct nc_worker worker;
 	int signal_fd;
-	size_t ready; /* neutral boxes to keep prepared */
-	bool ends;    /* by a signal: the worker is not started again */
+	size_t ready;	/* neutral boxes to keep prepared */
+	bool ends;	/* by a signal: the worker is not started again */
+	int witness_fd; /* nacre-recorder; or -EBADF */
 	struct nc_wire_packet packet;
 	struct nc_box boxes[NC_BOXES_MAX];
 };
@@ -189,6 +192,22 @@ static struct nc_box *prepared_box(size_t *ret_n)
 	return found;
 }
 
+/* What the recorder cannot take at once is not waited for: boxes go first. It is said once. */
+static void testify(const struct nc_box *box, bool is_death)
+{
+	int r;
+
+	if (spawner.witness_fd < 0)
+		return;
+	r = is_death ? nc_witness_death(spawner.witness_fd, &box->end)
+		     : nc_witness_birth(
+			       spawner.witness_fd, box->end.id, box->started_ns - box->ordered_ns);
+	if (r == 0)
+		return;
+	fprintf(stderr, "nacre-spawner: the recorder is not told any more: %s\n", nc_errno_text(r));
+	spawner.witness_fd = nc_fd_close(spawner.witness_fd);
+}
+
 static void tell_failure(uint64_t id, const struct nacre_err *err)
 {
 	struct nc_wire_out out;
@@ -209,6 +228,7 @@ static void tell_start(struct nc_box *box)
 	nc_wire_put_u64(&out, box->started_ns - box->ordered_ns);
 	nc_worker_send(&spawner.worker, &out, &box->terminal_fd, box->terminal_fd >= 0 ? 1 : 0);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
+	testify(box, false);
 }
 
 static void tell_end(const struct nc_box *box)
@@ -223,19 +243,24 @@ static void tell_end(const struct nc_box *box)
 /* A command has ended: whether its box is ready for the next one. */
 static void clear_step(struct nc_box *box)
 {
-	if (nc_box_clear(box, nc_clock_ns()))
-		tell_end(box);
+	if (!nc_box_clear(box, nc_clock_ns()))
+		return;
+	testify(box, true);
+	tell_end(box);
 }
 
 /* What a box waited for has come. */
 static void end_step(struct nc_box *box)
 {
+	bool was_told = box->end.stays; /* of the end of its last command */
 	bool ended = nc_box_ended(&spawner.nursery, box);
 
 	if (box->state == NC_BOX_CLEARING)
 		clear_step(box);
 	if (!ended)
 		return;
+	if (box->started_ns > 0 && !was_told)
+		testify(box, true);
 	if (box->ordered && !box->failed)
 		tell_end(box);
 	if (!box->kept || box->failed)
@@ -820,8 +845,13 @@ static void raise_limits(void)
 /* What we were started with: see the top of this file. */
 static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 {
-	uint64_t ready, binds;
+	uint64_t ready, binds, witness = 0;
+	char *comma = argc < 4 ? NULL : strchr(argv[3], ',');
 
+	if (comma)
+		*comma = '\0';
+	if (comma && nc_parse_u64(comma + 1, BINDS_FD, 1023, &witness) < 0)
+		return -EINVAL;
 	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 ||
 		nc_parse_u64(argv[2], 0, NC_BOX_READY_MAX, &ready) < 0 ||
 		nc_parse_u64(argv[3], 0, NC_BOX_BINDS_MAX, &binds) < 0 || *ret_worker == 1 ||
@@ -830,6 +860,11 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 		return -EINVAL;
 	spawner.ready = ready;
 	spawner.nursery.n_binds = binds;
+	if (witness > 0)
+		spawner.witness_fd = (int)witness;
+	if (witness > 0 && (fcntl(spawner.witness_fd, F_SETFD, FD_CLOEXEC) < 0 ||
+				   fcntl(spawner.witness_fd, F_SETFL, O_NONBLOCK) < 0))
+		return -EINVAL;
 	for (size_t i = 0; i < binds; i++) {
 		spawner.nursery.bind_fd[i] = BINDS_FD + (int)i;
 		if (fcntl(spawner.nursery.bind_fd[i], F_SETFD, FD_CLOEXEC) < 0)
@@ -899,7 +934,7 @@ int main(int argc, char **argv)
 	int code;
 
 	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
-	spawner.signal_fd = spawner.nursery.files_fd = -EBADF;
+	spawner.signal_fd = spawner.nursery.files_fd = spawner.witness_fd = -EBADF;
 	spawner.nursery.locks = (struct nc_locks){-EBADF, -EBADF, -EBADF};
 	spawner.nursery.scratch.above_fd = spawner.nursery.scratch.fd = -EBADF;
 	if (read_arguments(argc, argv, &worker) < 0) {

@@ -15,6 +15,7 @@
 /* Where nacre-spawner expects things; see src/spawner/main.c. */
 #define SOCKET_FD 3
 #define BINDS_FD 5
+#define WITNESS_FD (BINDS_FD + (int)NC_BOX_BINDS_MAX)
 /* Above all of these: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
 
@@ -40,18 +41,26 @@ _Noreturn static void become_spawner(
 	const char *path, int socket_fd, pid_t worker, const struct nc_spawn_setup *setup)
 {
 	static char name[] = "nacre-spawner";
-	char pid[16], ready[16], binds[16];
+	char pid[16], ready[16], binds[32];
 	char *argv[] = {name, pid, ready, binds, NULL};
 	int high[NC_BOX_BINDS_MAX];
 	int r = 0;
 
 	(void)snprintf(pid, sizeof(pid), "%d", (int)worker);
 	(void)snprintf(ready, sizeof(ready), "%u", setup->ready);
-	(void)snprintf(binds, sizeof(binds), "%zu", setup->n_binds);
+	if (setup->witness_fd >= 0)
+		(void)snprintf(binds, sizeof(binds), "%zu,%d", setup->n_binds, WITNESS_FD);
+	else
+		(void)snprintf(binds, sizeof(binds), "%zu", setup->n_binds);
 	socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	for (size_t i = 0; i < setup->n_binds; i++)
 		r |= high[i] = fcntl(setup->binds[i], F_DUPFD_CLOEXEC, HIGH_FD);
 	r |= socket_fd;
+	if (setup->witness_fd >= 0) {
+		int witness_fd = fcntl(setup->witness_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+
+		r |= witness_fd < 0 ? witness_fd : dup2(witness_fd, WITNESS_FD);
+	}
 	for (size_t i = 0; r >= 0 && i < setup->n_binds; i++)
 		r |= dup2(high[i], BINDS_FD + (int)i);
 	if (r >= 0 && dup2(socket_fd, SOCKET_FD) >= 0)

@@ -17,7 +17,7 @@ from conftest import BUILD, environment
 
 USER = 1000
 WORKER = 0x70000000 - 1
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-init", "nacre-files")
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
 APPLETS = ("cat", "grep", "head", "id", "ls", "readlink", "sh", "sleep", "stat", "touch", "wc")
 
 
@@ -555,6 +555,15 @@ def test_store_of_somebody_else_is_refused(images, tree, as_root):
     assert images.left() == []
 
 
+def test_the_state_directory_stays_the_callers(images, tree, as_root):
+    """Beside the images there is the history, which a worker that was taken over must not rename or remove."""
+    assert good(images("image", "import", "pearl", tree))
+    owner = 0 if images.owner == WORKER else images.owner
+    state = images.store.parent.stat()
+    assert state.st_uid == owner and not state.st_mode & 0o022
+    assert images.store.stat().st_uid == images.owner
+
+
 def test_link_in_place_of_the_store_is_not_followed(images, tree, canary, as_root):
     images.store.parent.mkdir()
     os.chown(images.store.parent, images.owner, images.owner)
@@ -577,4 +586,4 @@ def test_default_places(programs, tree, tmp_path, as_root):
         assert done.returncode == 0, done.stderr
         assert os.listdir(home / place / "images") == ["pearl"]
     done = subprocess.run([*nacre, "image", "list"], env={"PATH": env["PATH"]}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (125, "nacre image list: HOME is not set, so images have no place\n")
+    assert (done.returncode, done.stderr) == (125, "nacre image list: HOME is not set, so there is no place for what Nacre keeps\n")

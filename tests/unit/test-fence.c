@@ -463,9 +463,24 @@ static int worker_with_a_store(void)
 	return 0;
 }
 
+static int reader(void)
+{
+	MUST(nc_fence_reader(scratch) == abi);
+	MUST(open_close(scratch_fd, "program", O_RDONLY) == 0);
+	MUST(open_close(scratch_fd, ".", O_RDONLY | O_DIRECTORY) == 0);
+	MUST_FAIL(EACCES, open_close(scratch_fd, "program", O_RDWR));
+	MUST_FAIL(EACCES, open_close(scratch_fd, "fresh", O_RDWR | O_CREAT | O_EXCL));
+	MUST_FAIL(EACCES, mkdirat(scratch_fd, "sub", 0700));
+	MUST_FAIL(EACCES, unlinkat(scratch_fd, "program", 0));
+	MUST_FAIL(EACCES, open_close(outside_fd, "victim", O_RDONLY));
+	MUST(status_of(scratch_fd, "program") == 127);
+	return 0;
+}
+
 static void worker(void **state)
 {
 	(void)state;
+	in_child(reader);
 	in_child(worker_without_files);
 	in_child(worker_with_a_store);
 }

@@ -42,6 +42,10 @@ static void test_words(void **state)
 	assert_null(nc_span_find(span, "ab ab "));
 	assert_null(nc_span_find_last(span, "ab ab "));
 	assert_null(nc_span_find_last(span_of(""), "a"));
+	assert_true(nc_span_begins_any(span, "xa"));
+	assert_false(nc_span_begins_any(span, "b"));
+	assert_false(nc_span_begins_any((struct nc_span){"", 1}, "b"));
+	assert_false(nc_span_begins_any(span_of(""), "b"));
 	assert_false(nc_span_skip(&span, "b"));
 	assert_true(nc_span_skip(&span, "ab"));
 	assert_int_equal(nc_span_skip_blanks(&span), 1);

@@ -1,5 +1,5 @@
 /* The programs of our own that run in boxes. */
-#include "spawner/program.h"
+#include "kernel/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

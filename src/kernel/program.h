@@ -1,6 +1,6 @@
 /* The programs of our own that run in boxes. */
-#ifndef NC_SPAWNER_PROGRAM_H
-#define NC_SPAWNER_PROGRAM_H
+#ifndef NC_PROGRAM_H
+#define NC_PROGRAM_H
 
 #include "base/error.h"
 

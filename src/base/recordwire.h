@@ -1,0 +1,92 @@
+/*
+ * The messages to and from nacre-recorder. Its worker greets it, and is then answered in the order
+ * in which it asks; the spawner, its witness, only tells.
+ *
+ * Ids of executions are 1 to NC_RECORD_ID_MAX letters, digits, '_', '.' and '-'. Bodies are JSON
+ * objects without control characters, of at most NC_RECORD_BODY_MAX bytes.
+ */
+#ifndef NC_RECORDWIRE_H
+#define NC_RECORDWIRE_H
+
+#include "base/wire.h"
+
+#define NC_RECORDWIRE_VERSION 1U
+
+enum nc_record_message {
+	/* from the worker */
+	NC_RECORD_HELLO = 1, /* u32 version; once, first; WELCOME */
+	NC_RECORD_OPEN,	     /* text id, bytes body; no answer */
+	NC_RECORD_BLOB,	  /* bytes data; or empty data and a memfd, sealed against change; DIGEST */
+	NC_RECORD_FINISH, /* text id, bytes body; of an open execution; RECEIPT */
+	NC_RECORD_NOTE,	  /* u8 enum nc_record_kind, text event, bytes body; no answer */
+
+	/* from the spawner */
+	NC_RECORD_BORN = 51, /* struct nc_record_birth */
+	NC_RECORD_DIED,	     /* struct nc_record_death */
+
+	/* to the worker */
+	NC_RECORD_WELCOME = 101, /* u32 version, u32 lost, u64 cut, u64 missing, u64 seq */
+	NC_RECORD_DIGEST,	 /* u32 errno or 0, bytes SHA-256 */
+	NC_RECORD_RECEIPT,	 /* u32 errno or 0, u64 seq, bytes SHA-256 of the line */
+};
+
+/* A box has begun to run. */
+struct nc_record_birth {
+	uint64_t box; /* as its worker numbers it */
+	uint64_t birth_ns;
+};
+
+/* A box is dead. */
+struct nc_record_death {
+	uint64_t box;
+	uint8_t cause; /* enum nc_box_cause */
+	uint32_t exit_code;
+	uint32_t signal;
+	uint64_t wall_ns;
+	uint64_t cpu_us;
+	uint64_t memory_peak_bytes;
+	uint64_t disk_bytes;
+	uint64_t denied; /* system calls that were refused */
+};
+
+static inline void nc_recordwire_put_birth(
+	struct nc_wire_out *out, const struct nc_record_birth *birth)
+{
+	nc_wire_put_u64(out, birth->box);
+	nc_wire_put_u64(out, birth->birth_ns);
+}
+
+static inline void nc_recordwire_get_birth(struct nc_wire_in *in, struct nc_record_birth *ret_birth)
+{
+	ret_birth->box = nc_wire_get_u64(in);
+	ret_birth->birth_ns = nc_wire_get_u64(in);
+}
+
+static inline void nc_recordwire_put_death(
+	struct nc_wire_out *out, const struct nc_record_death *death)
+{
+	nc_wire_put_u64(out, death->box);
+	nc_wire_put_u8(out, death->cause);
+	nc_wire_put_u32(out, death->exit_code);
+	nc_wire_put_u32(out, death->signal);
+	nc_wire_put_u64(out, death->wall_ns);
+	nc_wire_put_u64(out, death->cpu_us);
+	nc_wire_put_u64(out, death->memory_peak_bytes);
+	nc_wire_put_u64(out, death->disk_bytes);
+	nc_wire_put_u64(out, death->denied);
+}
+
+static inline void nc_recordwire_get_death(struct nc_wire_in *in, struct nc_record_death *ret_death)
+{
+	ret_death->box = nc_wire_get_u64(in);
+	ret_death->cause = nc_wire_get_u8(in);
+	ret_death->exit_code = nc_wire_get_u32(in);
+	ret_death->signal = nc_wire_get_u32(in);
+	ret_death->wall_ns = nc_wire_get_u64(in);
+	ret_death->cpu_us = nc_wire_get_u64(in);
+	ret_death->memory_peak_bytes = nc_wire_get_u64(in);
+	ret_death->disk_bytes = nc_wire_get_u64(in);
+	ret_death->denied = nc_wire_get_u64(in);
+}
+
+#endif

@@ -1,0 +1,313 @@
+/*
+ * What is recorded of executions.
+ *
+ * Theory of operation: code and output go to the recorder as blobs, then the line, all at once;
+ * their digests are made here too, so that the line need not wait for the blobs. Answers come in
+ * the order of the questions. When too many are outstanding an execution waits for its turn.
+ */
+#include "engine/chronicle.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/poll.h"
+
+/* Code, output, error and the line. */
+#define ANSWERS_EACH 4U
+
+struct waiting {
+	struct nc_execution *execution;
+	char *body;	      /* of the line, until it is sent */
+	unsigned int answers; /* that are still to come; the last one is the receipt */
+	int error;	      /* the first that a blob met */
+	struct waiting *next;
+};
+
+struct nc_chronicle {
+	struct nc_record *record;
+	struct nc_poll *poll;
+	nc_chronicle_written written;
+	void (*say)(const char *text);
+	struct waiting *asked, **asked_end;	/* answers are for the first of these */
+	struct waiting *waiting, **waiting_end; /* not sent yet */
+	bool gone;
+};
+
+static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json_t *receipt)
+{
+	struct nc_execution *execution = waiting->execution;
+
+	free(waiting->body);
+	free(waiting);
+	chronicle->written(execution, receipt);
+}
+
+static struct waiting *unlink_first(struct waiting **first, struct waiting ***end)
+{
+	struct waiting *waiting = *first;
+
+	*first = waiting->next;
+	if (!*first)
+		*end = first;
+	return waiting;
+}
+
+/* The recorder is gone: nobody gets a receipt any more. */
+static void lose(struct nc_chronicle *chronicle)
+{
+	chronicle->gone = true;
+	chronicle->poll = nc_poll_free(chronicle->poll);
+	while (chronicle->asked)
+		settle(chronicle, unlink_first(&chronicle->asked, &chronicle->asked_end),
+			json_null());
+	while (chronicle->waiting)
+		settle(chronicle, unlink_first(&chronicle->waiting, &chronicle->waiting_end),
+			json_null());
+}
+
+static int send_blob(struct nc_chronicle *chronicle, struct waiting *waiting, const void *data,
+	size_t size, int memory_fd)
+{
+	int r = memory_fd >= 0 ? nc_record_blob_fd(chronicle->record, memory_fd)
+			       : nc_record_blob(chronicle->record, data, size);
+
+	if (r == 0)
+		waiting->answers++;
+	return r;
+}
+
+/* Everything of one execution: its blobs, then its line. */
+static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
+{
+	const struct nc_execution *execution = waiting->execution;
+	const struct nc_step_state *said = nc_execution_last(execution);
+	cleanup_free char *code = nc_execution_code(execution);
+	int r = code ? send_blob(chronicle, waiting, code, strlen(code), -EBADF) : -ENOMEM;
+
+	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
+		if (said->output[i].error == 0)
+			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
+				said->output[i].head.size, said->output[i].whole_fd);
+	if (r == 0)
+		r = nc_record_finish(chronicle->record, execution->id, waiting->body);
+	if (r == 0)
+		waiting->answers++;
+	return r;
+}
+
+static void send_waiting(struct nc_chronicle *chronicle)
+{
+	while (chronicle->waiting &&
+		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX) {
+		struct waiting *waiting =
+			unlink_first(&chronicle->waiting, &chronicle->waiting_end);
+
+		waiting->next = NULL;
+		*chronicle->asked_end = waiting;
+		chronicle->asked_end = &waiting->next;
+		if (send_all(chronicle, waiting) < 0) {
+			lose(chronicle);
+			return;
+		}
+	}
+}
+
+static json_t *receipt_json(
+	const struct nc_execution *execution, const struct nc_record_event *event, int blob_error)
+{
+	char hash[NC_SHA256_HEX_SIZE];
+	int error = event->error ? event->error : blob_error;
+
+	if (event->error)
+		return json_pack("{s:s, s:s}", "id", execution->id, "error", nc_errno_text(error));
+	nc_sha256_hex(event->hash, hash);
+	if (blob_error)
+		return json_pack("{s:s, s:I, s:s, s:s}", "id", execution->id, "seq",
+			(json_int_t)event->seq, "hash", hash, "blob_error",
+			nc_errno_text(blob_error));
+	return json_pack("{s:s, s:I, s:s}", "id", execution->id, "seq", (json_int_t)event->seq,
+		"hash", hash);
+}
+
+/* What the recorder found of those who died before us. */
+static void tell_news(const struct nc_chronicle *chronicle, const struct nc_record_event *welcome)
+{
+	char news[NC_RECORD_NEWS_SIZE];
+
+	if (chronicle->say && *nc_record_news(welcome, news))
+		chronicle->say(news);
+}
+
+static void on_answer(void *context, int events)
+{
+	struct nc_chronicle *chronicle = context;
+	struct nc_record_event event;
+	struct waiting *first = chronicle->asked;
+	int r = nc_record_receive(chronicle->record, &event);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r == 0 && event.type == NC_RECORD_WELCOME) {
+		tell_news(chronicle, &event);
+		send_waiting(chronicle);
+		return;
+	}
+	if (r < 0 || !first) {
+		lose(chronicle);
+		return;
+	}
+	if (event.error && !first->error)
+		first->error = event.error;
+	if (--first->answers == 0)
+		settle(chronicle, unlink_first(&chronicle->asked, &chronicle->asked_end),
+			receipt_json(first->execution, &event, event.error ? 0 : first->error));
+	send_waiting(chronicle);
+}
+
+int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
+	void (*say)(const char *text), struct nc_chronicle **ret_chronicle)
+{
+	struct nc_chronicle *chronicle = calloc(1, sizeof(*chronicle));
+	int r = -ENOMEM;
+
+	if (chronicle) {
+		*chronicle =
+			(struct nc_chronicle){.record = record, .written = written, .say = say};
+		chronicle->asked_end = &chronicle->asked;
+		chronicle->waiting_end = &chronicle->waiting;
+		r = nc_poll_new(
+			loop, record->fd, UV_READABLE, on_answer, chronicle, &chronicle->poll);
+	}
+	if (r < 0) {
+		free(chronicle);
+		return r;
+	}
+	*ret_chronicle = chronicle;
+	return 0;
+}
+
+void nc_chronicle_free(struct nc_chronicle *chronicle)
+{
+	if (!chronicle)
+		return;
+	lose(chronicle);
+	free(chronicle);
+}
+
+void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution)
+{
+	cleanup_json json_t *body = json_pack("{s:s, s:s}", "language",
+		execution->step[0].runtime ? execution->step[0].runtime->name : "unknown", "tier",
+		nc_tier_word(execution->tier));
+	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+	if (!chronicle->gone && text)
+		execution->is_open = nc_record_open(chronicle->record, execution->id, text) == 0;
+}
+
+static void set_digest(json_t *body, const char *name, const void *data, size_t size)
+{
+	unsigned char hash[NC_SHA256_SIZE];
+	char text[NC_SHA256_HEX_SIZE];
+
+	nc_sha256(data, size, hash);
+	nc_sha256_hex(hash, text);
+	(void)json_object_set_new(body, name, json_string(text));
+}
+
+/* All that was printed; what was not kept whole is not there to be named. */
+static void set_output_digest(json_t *body, const char *name, const struct nc_output *output)
+{
+	void *data;
+
+	if (output->error < 0)
+		return;
+	if (output->whole_fd < 0) {
+		set_digest(body, name, nc_buf_text(&output->head), output->head.size);
+		return;
+	}
+	data = mmap(NULL, (size_t)output->bytes, PROT_READ, MAP_SHARED, output->whole_fd, 0);
+	if (data == MAP_FAILED)
+		return;
+	set_digest(body, name, data, (size_t)output->bytes);
+	(void)munmap(data, (size_t)output->bytes);
+}
+
+/* The line: facts and digests. */
+static char *line_of(const struct nc_execution *execution, const json_t *reply)
+{
+	static const char *const same[] = {"status", "language", "tier", "exit_code", "signal",
+		"risk", "labels", "cached", "error"};
+	static const char *const names[] = {"stdout_sha256", "stderr_sha256"};
+	const struct nc_step_state *said = nc_execution_last(execution);
+	const json_t *usage = json_object_get(reply, "usage");
+	cleanup_free char *code = nc_execution_code(execution);
+	cleanup_json json_t *body = json_pack("{s:s, s:s, s:I, s:O?, s:f, s:O?, s:O?}",
+		"request_id", execution->request.id, "tenant", execution->request.tenant, "started",
+		(json_int_t)execution->started_ns, "wall_seconds",
+		json_object_get(usage, "wall_seconds"), "cpu_seconds",
+		json_real_value(json_object_get(usage, "cpu_user_seconds")) +
+			json_real_value(json_object_get(usage, "cpu_system_seconds")),
+		"memory_peak_bytes", json_object_get(usage, "memory_peak_bytes"), "disk_bytes",
+		json_object_get(usage, "disk_bytes"));
+
+	if (!body || !code)
+		return NULL;
+	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+		(void)json_object_set(body, same[i], json_object_get(reply, same[i]));
+	set_digest(body, "code_sha256", code, strlen(code));
+	for (enum nc_stream i = 0; said && i < NC_STREAM_MAX; i++)
+		set_output_digest(body, names[i], &said->output[i]);
+	return json_dumps(body, JSON_COMPACT);
+}
+
+/* Lines of the other kinds: what was refused, and how long it took. */
+static void note(
+	struct nc_chronicle *chronicle, const struct nc_execution *execution, const json_t *reply)
+{
+	const json_t *denials = json_object_get(reply, "denials");
+	bool blocked = nc_streq(json_string_value(json_object_get(reply, "status")), "blocked");
+	cleanup_json json_t *security = json_pack("{s:s, s:O, s:O, s:O}", "id", execution->id,
+		"error", json_object_get(reply, "error"), "risk", json_object_get(reply, "risk"),
+		"denials", denials);
+	cleanup_json json_t *performance = json_pack("{s:s, s:O, s:O}", "id", execution->id,
+		"timings", json_object_get(reply, "timings"), "resource_usage",
+		json_object_get(reply, "resource_usage"));
+	cleanup_free char *first = security ? json_dumps(security, JSON_COMPACT) : NULL;
+	cleanup_free char *second = performance ? json_dumps(performance, JSON_COMPACT) : NULL;
+
+	/* if the recorder is gone the line itself tells */
+	if (first && (blocked || json_array_size(denials) > 0))
+		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY,
+			blocked ? "blocked" : "denied", first);
+	if (second)
+		(void)nc_record_note(chronicle->record, NC_RECORD_PERFORMANCE, "execution", second);
+}
+
+void nc_chronicle_end(
+	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply)
+{
+	struct waiting *waiting = calloc(1, sizeof(*waiting));
+	char *body = line_of(execution, reply);
+
+	if (!execution->is_open)
+		nc_chronicle_begin(chronicle, execution);
+	if (!waiting || !body || chronicle->gone || !execution->is_open) {
+		free(waiting);
+		free(body);
+		chronicle->written(execution, json_null());
+		return;
+	}
+	*waiting = (struct waiting){.execution = execution, .body = body};
+	note(chronicle, execution, reply);
+	*chronicle->waiting_end = waiting;
+	chronicle->waiting_end = &waiting->next;
+	send_waiting(chronicle);
+}

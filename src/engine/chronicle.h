@@ -1,0 +1,28 @@
+/* What is recorded of executions: one line when it begins, one when it ends, before its reply. */
+#ifndef NC_CHRONICLE_H
+#define NC_CHRONICLE_H
+
+#include "engine/execution.h"
+#include "watch/record.h"
+
+struct nc_chronicle;
+
+/* Called once when the line is written, or cannot be: the receipt, or null. */
+typedef void (*nc_chronicle_written)(struct nc_execution *execution, json_t *receipt);
+
+/* Takes over the recorder, whose welcome has not been read yet, for as long as it lives. say may be
+ * NULL. */
+int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
+	void (*say)(const char *text), struct nc_chronicle **ret_chronicle);
+
+/* Whoever still waits is told that there is no receipt. Accepts NULL. */
+void nc_chronicle_free(struct nc_chronicle *chronicle);
+
+/* An execution gets its box. */
+void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution);
+
+/* It has ended with this reply, which is borrowed; `written` follows, from the loop. */
+void nc_chronicle_end(
+	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply);
+
+#endif

@@ -1,0 +1,38 @@
+/*
+ * Executions that have begun and not ended. Each recorder holds a locked file in live/ that lists
+ * its own; a file whose lock is free is a dead recorder's, and what it lists was lost unless the
+ * journal knows of its end.
+ */
+#ifndef NC_LIVE_H
+#define NC_LIVE_H
+
+#include "base/limits.h"
+#include "recorder/journal.h"
+
+struct nc_live {
+	int dir_fd;
+	int fd; /* our own file, locked for as long as we live */
+	char name[17];
+	char (*ids)[NC_RECORD_ID_MAX + 1]; /* NC_RECORD_OPEN_MAX of them; "" is free */
+	size_t count;
+};
+
+/* Makes and locks a file with that name. 0 or -errno. */
+int nc_live_open(struct nc_live *live, int history_fd, const char *name);
+
+/* Lets the file go, and removes it unless it lists something: that is for the next recorder. */
+void nc_live_done(struct nc_live *live);
+
+bool nc_live_has(const struct nc_live *live, const char *id);
+
+/* Lists an execution; place is where the journal ends now. -EEXIST: it is listed; -ENOBUFS. */
+int nc_live_add(struct nc_live *live, const char *id, const struct nc_place *place);
+void nc_live_remove(struct nc_live *live, const char *id);
+
+/* Appends a line for each of our own executions that is still open, and takes it off the list. */
+int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal);
+
+/* The same for recorders that have died. Returns how many executions were lost, or -errno. */
+int nc_live_sweep(struct nc_live *live, struct nc_journal *journal);
+
+#endif

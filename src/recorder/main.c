@@ -1,0 +1,579 @@
+/*
+ * nacre-recorder: writes the history, and nothing but it.
+ *
+ *	nacre-recorder BLOB_BYTES JOURNAL_BYTES DAYS WITNESS
+ *
+ * Theory of operation: `nacre` starts it before privilege is dropped, as a user of its own, with
+ * its end of a socket pair to the worker as descriptor 3, with WITNESS 1 that of one to the spawner
+ * as 4, and the directory of the history as 5; as 0 and 1 /dev/null. The other arguments are
+ * limits, 0 for none. Worker and spawner tell what happens; each record becomes a line of the
+ * journal. What is acknowledged has been written, and outlives all our processes; ten times a
+ * second it is flushed to the disk.
+ *
+ * A worker that breaks the rules is not listened to any more, and that is recorded. We end when
+ * both sockets are closed; signals of a terminal or a service manager end the others, and thereby
+ * us.
+ *
+ * Stages of locking in: (1) the history is the working directory, nothing else is open, and no
+ * signal ends us; (2) nothing but the history can be reached (Landlock); (3) only what files are
+ * written with can be called. All before the first byte of anything is read.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/path.h"
+#include "base/recordwire.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "recorder/blob.h"
+#include "recorder/journal.h"
+#include "recorder/live.h"
+#include "recorder/retire.h"
+
+#define WORKER_FD 3
+#define WITNESS_FD 4
+#define HISTORY_FD 5
+#define EXIT_SELF 125
+
+/* What power may cost. */
+#define FLUSH_NS (100 * NC_NS_PER_MS)
+/* How often old records are looked for. */
+#define SWEEP_SECONDS 3600
+#define SECONDS_PER_DAY 86400U
+
+struct recorder {
+	struct nc_journal journal;
+	struct nc_blobs blobs;
+	struct nc_live live;
+	int worker_fd;
+	int witness_fd;
+	bool greeted;
+	uint32_t lost;		  /* executions of recorders that have died */
+	uint64_t dropped;	  /* notes that could not be written */
+	uint64_t flush_ns;	  /* when to flush; 0: there is nothing to */
+	uint64_t sweep_ns;	  /* when to look for old records */
+	uint64_t segment;	  /* that was written to when the size of all was last looked at */
+	struct nc_wire_out reply; /* to the worker, while its socket is full */
+	bool reply_waits;
+	uint64_t journal_bytes;
+	uint64_t max_age_s;
+	struct nc_wire_packet packet;
+};
+
+static struct recorder recorder; /* there is only one */
+
+static int fail(const struct nacre_err *err)
+{
+	fprintf(stderr, "nacre-recorder: %s\n", err->message);
+	return EXIT_SELF;
+}
+
+/* ---- writing ---- */
+
+static int append(const struct nc_entry *entry, struct nc_receipt *ret_receipt)
+{
+	int r = nc_journal_append(&recorder.journal, entry, ret_receipt);
+
+	if (r == 0 && recorder.flush_ns == 0)
+		recorder.flush_ns = nc_clock_ns() + FLUSH_NS;
+	return r;
+}
+
+/* A line of our own. */
+static int note(enum nc_record_kind kind, const char *event, const char *body)
+{
+	const struct nc_entry entry = {.from = NC_FROM_RECORDER,
+		.kind = kind,
+		.event = event,
+		.id = "",
+		.body = body,
+		.body_size = strlen(body)};
+	struct nc_receipt receipt;
+
+	return append(&entry, &receipt);
+}
+
+/* Appends what nobody waits for. If it cannot be written, the next line that can be says so. */
+static void append_quietly(const struct nc_entry *entry)
+{
+	struct nc_receipt receipt;
+	char body[48];
+
+	if (recorder.dropped > 0) {
+		(void)snprintf(body, sizeof(body), "{\"records\":%" PRIu64 "}", recorder.dropped);
+		if (note(NC_RECORD_AUDIT, "dropped", body) == 0)
+			recorder.dropped = 0;
+	}
+	if (append(entry, &receipt) < 0)
+		recorder.dropped++;
+}
+
+static void flush(void)
+{
+	int r = nc_journal_sync(&recorder.journal);
+
+	recorder.flush_ns = 0;
+	if (r < 0)
+		fprintf(stderr, "nacre-recorder: Flush the journal: %s\n", nc_errno_text(r));
+}
+
+/* ---- answering ---- */
+
+static void end_worker(const char *reason)
+{
+	char body[96];
+
+	(void)snprintf(body, sizeof(body), "{\"reason\":\"%s\"}", reason);
+	(void)note(NC_RECORD_SECURITY, "worker-ended", body);
+	fprintf(stderr, "nacre-recorder: The worker sent %s; not listening to it any more\n",
+		reason);
+	recorder.worker_fd = nc_fd_close(recorder.worker_fd);
+}
+
+/* Sends the reply; if there is no room for it the worker is not heard before it is sent. */
+static void send_reply(void)
+{
+	int r = nc_wire_send(recorder.worker_fd, &recorder.reply, NULL, 0);
+
+	recorder.reply_waits = r == -EAGAIN;
+	if (r == 0 || r == -EAGAIN)
+		return;
+	recorder.worker_fd = nc_fd_close(recorder.worker_fd); /* it has gone */
+}
+
+static struct nc_wire_out *begin_reply(enum nc_record_message type)
+{
+	nc_wire_out_done(&recorder.reply);
+	nc_wire_begin(&recorder.reply, (uint16_t)type);
+	return &recorder.reply;
+}
+
+/* ---- the worker's messages ---- */
+
+static int handle_hello(struct nc_wire_in *in)
+{
+	uint32_t version = nc_wire_get_u32(in);
+	struct nc_wire_out *out;
+
+	if (nc_wire_close(in) < 0 || version != NC_RECORDWIRE_VERSION)
+		return -EBADMSG;
+	recorder.greeted = true;
+	out = begin_reply(NC_RECORD_WELCOME);
+	nc_wire_put_u32(out, NC_RECORDWIRE_VERSION);
+	nc_wire_put_u32(out, recorder.lost);
+	nc_wire_put_u64(out, recorder.journal.repairs.cut_bytes);
+	nc_wire_put_u64(out, recorder.journal.repairs.missing_bytes);
+	send_reply();
+	return 0;
+}
+
+/* One JSON object in one line; nothing in it can end the line or the object that it is put into. */
+static bool is_body(const char *body, size_t size)
+{
+	cleanup_json json_t *value = NULL;
+	struct nacre_err err = {0};
+
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)body[i] < ' ')
+			return false;
+	return nc_json_parse(body, size, &value, &err) == 0 && json_is_object(value);
+}
+
+/* The id and the body of a message, checked. */
+static int get_entry(
+	struct nc_wire_in *in, char id[static NC_RECORD_ID_MAX + 1], struct nc_entry *entry)
+{
+	const void *body;
+
+	nc_wire_get_text(in, id, NC_RECORD_ID_MAX);
+	entry->body_size = nc_wire_get_bytes(in, NC_RECORD_BODY_MAX, &body);
+	entry->body = body;
+	return nc_wire_close(in) < 0 || !nc_line_text_ok(id) ||
+			       !is_body(entry->body, entry->body_size)
+		       ? -EBADMSG
+		       : 0;
+}
+
+static int handle_open(struct nc_wire_in *in)
+{
+	char id[NC_RECORD_ID_MAX + 1];
+	struct nc_entry entry = {
+		.from = NC_FROM_WORKER, .kind = NC_RECORD_EXECUTION, .event = "open", .id = id};
+	struct nc_place place = {0};
+	int r = get_entry(in, id, &entry);
+
+	if (r < 0)
+		return r;
+	(void)nc_journal_place(&recorder.journal, &place);
+	/* on the list first: what is there and in no line is harmless */
+	if (nc_live_add(&recorder.live, id, &place) < 0)
+		return -EBADMSG;
+	append_quietly(&entry);
+	return 0;
+}
+
+static int handle_finish(struct nc_wire_in *in)
+{
+	char id[NC_RECORD_ID_MAX + 1];
+	struct nc_entry entry = {
+		.from = NC_FROM_WORKER, .kind = NC_RECORD_EXECUTION, .event = "finish", .id = id};
+	struct nc_receipt receipt = {0};
+	struct nc_wire_out *out;
+	int r = get_entry(in, id, &entry);
+
+	/* what has ended once has ended: nobody gets to tell it another way */
+	if (r < 0 || !nc_live_has(&recorder.live, id))
+		return -EBADMSG;
+	r = append(&entry, &receipt);
+	if (r == 0)
+		nc_live_remove(&recorder.live, id);
+	out = begin_reply(NC_RECORD_RECEIPT);
+	nc_wire_put_u32(out, (uint32_t)-r);
+	nc_wire_put_u64(out, receipt.seq);
+	nc_wire_put_bytes(out, receipt.hash, sizeof(receipt.hash));
+	send_reply();
+	return 0;
+}
+
+static int handle_note(struct nc_wire_in *in)
+{
+	char event[NC_RECORD_ID_MAX + 1];
+	struct nc_entry entry = {.from = NC_FROM_WORKER, .event = event, .id = ""};
+	uint8_t kind = nc_wire_get_u8(in);
+	int r = get_entry(in, event, &entry);
+
+	if (r < 0 || kind >= NC_RECORD_KIND_MAX || kind == NC_RECORD_EXECUTION)
+		return -EBADMSG;
+	entry.kind = kind;
+	append_quietly(&entry);
+	return 0;
+}
+
+/* Bytes that nobody can change or cut while we read: memory, sealed. NULL: not that, or too long.
+ */
+static void *map_sealed(int fd, size_t *ret_size, int *ret_error)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat status;
+	void *data;
+
+	*ret_error = -EBADMSG;
+	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &status) < 0)
+		return NULL;
+	*ret_error = -EFBIG;
+	if (status.st_size <= 0 || status.st_size > (off_t)NC_BLOB_MAX)
+		return NULL;
+	data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	*ret_error = -ENOMEM;
+	if (data == MAP_FAILED)
+		return NULL;
+	*ret_size = (size_t)status.st_size;
+	return data;
+}
+
+static int put_sealed(int fd, unsigned char *digest)
+{
+	size_t size;
+	int r;
+	void *data = map_sealed(fd, &size, &r);
+
+	if (!data)
+		return r;
+	r = nc_blobs_put(&recorder.blobs, data, size, digest);
+	(void)munmap(data, size);
+	return r;
+}
+
+static int handle_blob(struct nc_wire_in *in)
+{
+	unsigned char digest[NC_SHA256_SIZE] = {0};
+	struct nc_wire_out *out;
+	const void *data;
+	size_t size = nc_wire_get_bytes(in, NC_WIRE_MESSAGE_MAX, &data);
+	int r;
+
+	if (nc_wire_close(in) < 0 || (recorder.packet.n_fds == 1 && size > 0))
+		return -EBADMSG;
+	r = recorder.packet.n_fds == 1 ? put_sealed(recorder.packet.fds[0], digest)
+				       : nc_blobs_put(&recorder.blobs, data, size, digest);
+	if (r == -EBADMSG)
+		return r;
+	out = begin_reply(NC_RECORD_DIGEST);
+	nc_wire_put_u32(out, (uint32_t)-r);
+	nc_wire_put_bytes(out, digest, sizeof(digest));
+	send_reply();
+	return 0;
+}
+
+/* Everything that the worker may say, when, and with how many descriptors at most. */
+static const struct {
+	enum nc_record_message type;
+	bool greeted;
+	size_t max_fds;
+	int (*handle)(struct nc_wire_in *in);
+} requests[] = {
+	{NC_RECORD_HELLO, false, 0, handle_hello},
+	{NC_RECORD_OPEN, true, 0, handle_open},
+	{NC_RECORD_BLOB, true, 1, handle_blob},
+	{NC_RECORD_FINISH, true, 0, handle_finish},
+	{NC_RECORD_NOTE, true, 0, handle_note},
+};
+
+static void handle_packet(void)
+{
+	struct nc_wire_in in;
+
+	if (nc_wire_open(&in, recorder.packet.data, recorder.packet.size) < 0) {
+		end_worker("something that is no message");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		if (requests[i].type != in.type)
+			continue;
+		if (requests[i].greeted != recorder.greeted ||
+			requests[i].max_fds < recorder.packet.n_fds || requests[i].handle(&in) < 0)
+			end_worker("a message that breaks the rules");
+		return;
+	}
+	end_worker("an unknown message");
+}
+
+static void receive(void)
+{
+	int r = nc_wire_receive(recorder.worker_fd, &recorder.packet, 1);
+
+	if (r > 0)
+		handle_packet();
+	else if (r == -EBADMSG)
+		end_worker("a broken message");
+	else if (r != -EAGAIN)
+		recorder.worker_fd = nc_fd_close(recorder.worker_fd);
+	for (size_t i = 0; i < recorder.packet.n_fds; i++)
+		recorder.packet.fds[i] = nc_fd_close(recorder.packet.fds[i]);
+}
+
+/* ---- the witness ---- */
+
+static int write_death(struct nc_wire_in *in, char *body, size_t size)
+{
+	struct nc_record_death death;
+
+	nc_recordwire_get_death(in, &death);
+	(void)snprintf(body, size,
+		"{\"box\":%" PRIu64 ",\"cause\":%u,\"exit_code\":%" PRIu32 ",\"signal\":%" PRIu32
+		",\"wall_ns\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"memory_peak_bytes\":%" PRIu64
+		",\"disk_bytes\":%" PRIu64 ",\"denied\":%" PRIu64 "}",
+		death.box, death.cause, death.exit_code, death.signal, death.wall_ns, death.cpu_us,
+		death.memory_peak_bytes, death.disk_bytes, death.denied);
+	return nc_wire_close(in);
+}
+
+static int write_birth(struct nc_wire_in *in, char *body, size_t size)
+{
+	struct nc_record_birth birth;
+
+	nc_recordwire_get_birth(in, &birth);
+	(void)snprintf(body, size, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "}", birth.box,
+		birth.birth_ns);
+	return nc_wire_close(in);
+}
+
+/* What the spawner has just told, as an entry whose body is in body. */
+static int read_witness(struct nc_entry *entry, char *body, size_t size)
+{
+	struct nc_wire_in in;
+
+	if (nc_wire_open(&in, recorder.packet.data, recorder.packet.size) < 0)
+		return -EBADMSG;
+	if (in.type == NC_RECORD_BORN) {
+		entry->event = "born";
+		return write_birth(&in, body, size);
+	}
+	entry->event = "died";
+	return in.type == NC_RECORD_DIED ? write_death(&in, body, size) : -EBADMSG;
+}
+
+static void hear_witness(void)
+{
+	char body[512];
+	struct nc_entry entry = {
+		.from = NC_FROM_SPAWNER, .kind = NC_RECORD_AUDIT, .id = "", .body = body};
+	int r = nc_wire_receive(recorder.witness_fd, &recorder.packet, 0);
+
+	if (r == -EAGAIN)
+		return;
+	if (r <= 0 || read_witness(&entry, body, sizeof(body)) < 0) {
+		recorder.witness_fd = nc_fd_close(recorder.witness_fd);
+		return;
+	}
+	entry.body_size = strlen(body);
+	append_quietly(&entry);
+}
+
+/* ---- retention ---- */
+
+/* Whether nobody has looked for SWEEP_SECONDS; if so, it is us who look now. */
+static bool is_sweep_due(void)
+{
+	cleanup_close int fd = nc_path_open(HISTORY_FD, "swept", O_RDWR | O_CREAT, 0600);
+	struct timespec now;
+	struct stat status;
+
+	if (fd < 0 || fstat(fd, &status) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return false;
+	/* the first byte says that it was done at all: a new file is as young as can be */
+	if (status.st_size > 0 && now.tv_sec - status.st_mtim.tv_sec < SWEEP_SECONDS &&
+		now.tv_sec >= status.st_mtim.tv_sec)
+		return false;
+	return pwrite(fd, "\n", 1, 0) == 1;
+}
+
+/* Old records go once an hour; too many lines as soon as a new segment is begun. */
+static void sweep(void)
+{
+	int r = 0;
+
+	recorder.sweep_ns = nc_clock_ns() + SWEEP_SECONDS * NC_NS_PER_S;
+	if (is_sweep_due()) {
+		r = nc_blobs_sweep(&recorder.blobs, recorder.max_age_s);
+		if (r >= 0)
+			r = nc_retire(
+				&recorder.journal, recorder.journal_bytes, recorder.max_age_s);
+	} else if (recorder.segment != recorder.journal.segment) {
+		r = nc_retire(&recorder.journal, recorder.journal_bytes, 0);
+	}
+	recorder.segment = recorder.journal.segment;
+	if (r < 0)
+		fprintf(stderr, "nacre-recorder: Retire old records: %s\n", nc_errno_text(r));
+}
+
+/* ---- the whole ---- */
+
+static void serve(void)
+{
+	while (recorder.worker_fd >= 0 || recorder.witness_fd >= 0) {
+		struct pollfd events[] = {
+			{.fd = recorder.worker_fd,
+				.events = recorder.reply_waits ? POLLOUT : POLLIN},
+			{.fd = recorder.witness_fd, .events = POLLIN},
+		};
+		uint64_t next = recorder.flush_ns > 0 ? recorder.flush_ns : recorder.sweep_ns;
+		int n = poll(events, 2, nc_clock_left_ms(next));
+
+		if (n > 0 && events[1].revents)
+			hear_witness();
+		if (n > 0 && events[0].revents && recorder.reply_waits)
+			send_reply();
+		else if (n > 0 && events[0].revents)
+			receive();
+		if (recorder.worker_fd < 0 && recorder.live.count > 0)
+			(void)nc_live_lose_own(&recorder.live, &recorder.journal); /* or the next */
+		if (recorder.flush_ns > 0 && nc_clock_ns() >= recorder.flush_ns)
+			flush();
+		if (recorder.segment != recorder.journal.segment ||
+			nc_clock_ns() >= recorder.sweep_ns)
+			sweep();
+	}
+}
+
+static int lock_in(struct nacre_err *err)
+{
+	const int ignored[] = {
+		SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU, SIGXFSZ};
+	int r;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_IGN);
+	/* whoever started us is not to wait for us because we hold one of its pipes */
+	if (close_range(HISTORY_FD + 1, ~0U, 0) < 0)
+		return nc_err_errno(err, -errno, "Close what is not ours");
+	if (fchdir(HISTORY_FD) < 0)
+		return nc_err_errno(err, -errno, "Enter the history");
+	/* keys are not for core files or whoever traces his own processes */
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
+		return nc_err_errno(err, -errno, "Give up rights");
+	r = nc_fence_worker(".");
+	if (r >= 0)
+		r = nc_filter_load(NC_FILTER_RECORDER, NULL);
+	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : 0;
+}
+
+static int read_arguments(int argc, char **argv, uint64_t *ret_blobs)
+{
+	uint64_t days, witness;
+
+	if (argc != 5 || nc_parse_u64(argv[1], 0, INT64_MAX, ret_blobs) < 0 ||
+		nc_parse_u64(argv[2], 0, INT64_MAX, &recorder.journal_bytes) < 0 ||
+		nc_parse_u64(argv[3], 0, 1000000, &days) < 0 ||
+		nc_parse_u64(argv[4], 0, 1, &witness) < 0)
+		return -EINVAL;
+	recorder.max_age_s = days * SECONDS_PER_DAY;
+	recorder.worker_fd = WORKER_FD;
+	recorder.witness_fd = witness ? WITNESS_FD : nc_fd_close(WITNESS_FD);
+	if (fcntl(WORKER_FD, F_SETFL, O_NONBLOCK) < 0 || fcntl(HISTORY_FD, F_SETFD, 0) < 0 ||
+		(witness && fcntl(WITNESS_FD, F_SETFL, O_NONBLOCK) < 0))
+		return -EINVAL;
+	return 0;
+}
+
+static int start(uint64_t blob_bytes, struct nacre_err *err)
+{
+	int r = lock_in(err);
+
+	if (r == 0)
+		r = nc_journal_open(&recorder.journal, HISTORY_FD, err);
+	if (r < 0)
+		return r;
+	r = nc_blobs_open(&recorder.blobs, HISTORY_FD, blob_bytes);
+	if (r == 0)
+		r = nc_live_open(&recorder.live, HISTORY_FD, recorder.journal.run);
+	if (r == 0)
+		r = nc_live_sweep(&recorder.live, &recorder.journal);
+	if (r < 0)
+		return nc_err_errno(err, r, "Open the history");
+	recorder.lost = (uint32_t)r;
+	recorder.segment = recorder.journal.segment;
+	recorder.sweep_ns = nc_clock_ns() + SWEEP_SECONDS * NC_NS_PER_S;
+	if (recorder.journal.dirty)
+		recorder.flush_ns = nc_clock_ns() + FLUSH_NS;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct nacre_err err = {0};
+	uint64_t blob_bytes;
+
+	if (read_arguments(argc, argv, &blob_bytes) < 0) {
+		fputs("nacre-recorder is started by nacre, not by hand\n", stderr);
+		return EXIT_SELF;
+	}
+	if (start(blob_bytes, &err) < 0)
+		return fail(&err);
+	serve();
+	/* from here on nobody waits for us, not even for the end of a pipe */
+	(void)dup3(STDIN_FILENO, STDERR_FILENO, 0);
+	flush();
+	nc_live_done(&recorder.live);
+	sweep();
+	nc_wire_out_done(&recorder.reply);
+	nc_wire_packet_done(&recorder.packet);
+	nc_blobs_done(&recorder.blobs);
+	nc_journal_done(&recorder.journal);
+	return 0;
+}

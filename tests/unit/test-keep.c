@@ -1,0 +1,100 @@
+/* What is kept by its digest: found again, found by nobody else, and gone when there is no room. */
+#include "unit-files.h"
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "engine/keep.h"
+
+static void make_key(const char *a, const char *b, char key[static NC_KEY_SIZE])
+{
+	struct nc_digest *digest = nc_digest_new();
+
+	nc_digest_text(digest, a);
+	nc_digest_text(digest, b);
+	nc_digest_end(digest, key);
+}
+
+static void parts_do_not_run_into_each_other(void **state)
+{
+	char one[NC_KEY_SIZE], other[NC_KEY_SIZE], again[NC_KEY_SIZE];
+
+	(void)state;
+	make_key("ab", "c", one);
+	make_key("a", "bc", other);
+	make_key("ab", "c", again);
+	assert_int_equal(strlen(one), 64);
+	assert_string_not_equal(one, other);
+	assert_string_equal(one, again);
+}
+
+static void a_program_is_told_from_another(void **state)
+{
+	char sh[NC_KEY_SIZE], env[NC_KEY_SIZE], none[NC_KEY_SIZE];
+	const char *const names[] = {"sh", "env", "no-such-program"};
+	char *const keys[] = {sh, env, none};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct nc_digest *digest = nc_digest_new();
+
+		nc_digest_program(digest, names[i]);
+		nc_digest_end(digest, keys[i]);
+	}
+	assert_string_not_equal(sh, env);
+	assert_string_not_equal(sh, none);
+}
+
+static void what_is_kept_is_found_again(void **state)
+{
+	char path[UNIT_DIR_SIZE], key[NC_KEY_SIZE], other[NC_KEY_SIZE];
+	cleanup_close int fd = unit_dir_make(path);
+	cleanup_free char *data = NULL;
+	struct stat status;
+	size_t size;
+
+	(void)state;
+	make_key("a", "", key);
+	make_key("b", "", other);
+	assert_int_equal(nc_keep_read(fd, "kind", key, 100, &data, &size), -ENOENT);
+	nc_keep_write(fd, "kind", key, "text\0x", 6);
+	assert_int_equal(nc_keep_read(fd, "kind", key, 100, &data, &size), 0);
+	assert_int_equal(size, 6);
+	assert_memory_equal(data, "text\0x", 6);
+	free(take_ptr(data));
+	assert_int_equal(nc_keep_read(fd, "other", key, 100, &data, &size), -ENOENT);
+	assert_int_equal(nc_keep_read(fd, "kind", other, 100, &data, &size), -ENOENT);
+	assert_int_equal(nc_keep_read(fd, "kind", "", 100, &data, &size), -ENOENT);
+	assert_int_equal(nc_keep_read(fd, "kind", key, 5, &data, &size), -EFBIG);
+	assert_int_equal(fstatat(fd, "kind", &status, 0), 0);
+	assert_int_equal(status.st_mode & 0777, 0700);
+	unit_remove(AT_FDCWD, path);
+}
+
+static void without_a_place_nothing_is_kept(void **state)
+{
+	cleanup_free char *data = NULL;
+	size_t size;
+
+	(void)state;
+	nc_keep_write(-EBADF, "kind", "key", "x", 1);
+	assert_int_equal(nc_keep_read(-EBADF, "kind", "key", 9, &data, &size), -EBADF);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parts_do_not_run_into_each_other),
+		cmocka_unit_test(a_program_is_told_from_another),
+		cmocka_unit_test(what_is_kept_is_found_again),
+		cmocka_unit_test(without_a_place_nothing_is_kept),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
