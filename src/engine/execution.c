@@ -309,6 +309,7 @@ void nc_execution_begin(struct nc_execution *execution)
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
+	nc_execution_plan(execution);
 	begin_stage(execution);
 }
 

@@ -300,3 +300,26 @@ def test_compiled_programs_are_kept_unless_told_not_to(tmp_path):
             assert [reply["status"] for reply in replies] == ["success", "success"], replies
             cached[options] = [reply["cached_program"] for reply in replies]
     assert cached == {(): [False, True], ("--no-cache",): [False, False]}
+
+
+def test_what_waits_finds_what_was_compiled_meanwhile(tmp_path):
+    request = {"language": "c", "code": "int main(void) { return 0; }"}
+    tmp_path.chmod(0o755)
+    with Engine(tmp_path, "--max-running", "1", env={"NACRE_STATE": str(tmp_path / "state")}) as engine:
+        engine.receive()
+        for _ in range(4):
+            engine.execute(request)
+        replies = [frame["reply"] for _, frame in sorted(engine.replies(4).items())]
+    assert [reply["cached_program"] for reply in replies] == [False, True, True, True]
+
+
+def test_executions_are_recorded(tmp_path):
+    tmp_path.chmod(0o755)
+    state = {"NACRE_STATE": str(tmp_path / "state")}
+    with Engine(tmp_path, env=state) as engine:
+        engine.receive()
+        engine.execute({"language": "shell", "code": "echo remembered"})
+        wanted = engine.receive()["reply"]["id"]
+    done = subprocess.run([NACRE, "history"], capture_output=True, text=True,
+                          env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **state})
+    assert done.returncode == 0 and wanted in done.stdout, done
