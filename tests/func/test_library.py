@@ -83,7 +83,7 @@ def test_example(place, home, leaves_nothing, user_namespaces, name, who):
 
 @pytest.mark.parametrize("who", ["root", "user"])
 def test_five_hundred_mixed_requests_have_five_hundred_right_answers(place, home, leaves_nothing, user_namespaces, who):
-    done = run(*(AS_NOBODY if who == "user" else []), place / "parallel", "500", home=home, timeout=600,
+    done = run(*(AS_NOBODY if who == "user" else []), place / "parallel", "500", "8", home=home, timeout=600,
                env={"NACRE_STATE": str(home / "state")})
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-2000:]
     assert done.stdout.endswith("500 done\n500 of 500 right\n")

@@ -312,7 +312,7 @@ static int killed(struct nacre_engine *engine)
 	/* its worker may find out, and say so, before it is killed too */
 	r = nacre_engine_wait(engine, ticket, 30000, NULL, &reply, &err);
 	while (r == 0) {
-		CHECK(has_status(reply, "internal_error"));
+		CHECK(strstr(reply, "\"status\":\"lost\"") || has_status(reply, "internal_error"));
 		nacre_free(reply);
 		reply = NULL;
 		r = nacre_engine_execute(engine, quick, &reply, &err);
