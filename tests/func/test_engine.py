@@ -15,6 +15,16 @@ from leftovers import Leftovers, descendants
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
+def is_sanitized():
+    return "libasan" in subprocess.run(["ldd", NACRE], capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def user_with_boxes(user_namespaces):
+    if is_sanitized():
+        pytest.skip("where no control group counts memory, a box has no room for AddressSanitizer in nacre-files")
+
+
 @pytest.fixture
 def engine(tmp_path):
     with Engine(tmp_path, "--max-running", "3") as running:
@@ -172,12 +182,9 @@ def test_hang_up_ends_everything(tmp_path):
         for _ in range(20):
             engine.execute({"language": "shell", "code": "sleep 600 & sleep 600"})
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            engine.ask(op="load")
-            if engine.receive()["running"] == 4:
-                break
+        while len(descendants(engine.process.pid)) < 12 and time.monotonic() < deadline:
             time.sleep(0.05)
-        assert len(descendants(engine.process.pid)) >= 8
+        assert len(descendants(engine.process.pid)) >= 12  # the worker, and of each box at least three
     assert engine.code == 0 and engine.errors == ""
     left.check()
 
@@ -265,7 +272,7 @@ def test_needs_a_socket(nacre):
     assert done.returncode == 125 and "Descriptor 3 must be a stream socket" in done.stderr
 
 
-def test_as_an_ordinary_user(tmp_path_factory, programs, user_namespaces):
+def test_as_an_ordinary_user(tmp_path_factory, programs, user_with_boxes):
     home = tmp_path_factory.mktemp("home")
     os.chown(home, NOBODY, NOBODY)
     with Engine(home, program=programs / "nacre", prefix=AS_NOBODY) as engine:

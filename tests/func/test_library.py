@@ -10,15 +10,11 @@ import pytest
 
 from conftest import BUILD, NOBODY, ROOT, environment
 from leftovers import Leftovers
-from test_engine import AS_NOBODY
+from test_engine import AS_NOBODY, is_sanitized, user_with_boxes  # noqa: F401
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.c"))
 HEADER = ROOT / "include/nacre/nacre.h"
 LIBRARY = BUILD / "libnacre.so.0"
-
-
-def is_sanitized():
-    return "libasan" in subprocess.run(["ldd", LIBRARY], capture_output=True, text=True).stdout
 
 
 def flags(*options):
@@ -76,13 +72,17 @@ def test_there_are_examples():
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "parallel"])
 @pytest.mark.parametrize("who", ["root", "user"])
-def test_example(place, home, leaves_nothing, user_namespaces, name, who):
+def test_example(place, home, leaves_nothing, request, name, who):
+    if who == "user":
+        request.getfixturevalue("user_with_boxes")
     done = run(*(AS_NOBODY if who == "user" else []), place / name, home=home)
     assert (done.returncode, done.stderr) == (0, ""), done
 
 
 @pytest.mark.parametrize("who", ["root", "user"])
-def test_five_hundred_mixed_requests_have_five_hundred_right_answers(place, home, leaves_nothing, user_namespaces, who):
+def test_five_hundred_mixed_requests_have_five_hundred_right_answers(place, home, leaves_nothing, request, who):
+    if who == "user":
+        request.getfixturevalue("user_with_boxes")
     done = run(*(AS_NOBODY if who == "user" else []), place / "parallel", "500", "8", home=home, timeout=600,
                env={"NACRE_STATE": str(home / "state")})
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-2000:]
