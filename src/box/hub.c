@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -294,7 +295,10 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 static int send_order(struct nc_command *command, int theirs[3], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	const int fds[4] = {theirs[0], theirs[1], theirs[2], spec->image_fd};
+	int fds[4 + NC_BOX_LAYERS_MAX] = {theirs[0], theirs[1], theirs[2], spec->image_fd};
+
+	memcpy(fds + (spec->order->flags & NC_ORDER_IMAGE ? 4 : 3), spec->layer_fd,
+		spec->order->n_layers * sizeof(int));
 
 	return nc_spawn_order(
 		command->hub->spawn, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);

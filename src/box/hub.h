@@ -19,6 +19,7 @@ struct nc_command_spec {
 	const struct nc_box_order *order; /* copied but for its words, which go out at once */
 	bool next;			  /* for a box that stays: NC_BOX_NEXT */
 	int image_fd;			  /* with NC_ORDER_IMAGE; or -EBADF */
+	int layer_fd[NC_BOX_LAYERS_MAX];  /* as many as the order has; they stay the caller's */
 	const char *input;		  /* borrowed until it has ended; or NULL */
 	size_t input_size;
 	int input_fd;	     /* read from after that, and stays the caller's; or -EBADF */

@@ -6,23 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/store.h"
-#include "kernel/privilege.h"
-#include "kernel/tree.h"
-
-#define STAGE_PREFIX ".stage-"
-#define STAGE_ROOT "root"
-
-/* Each level holds a descriptor open, and real trees have a few dozen. */
-#define MEASURE_DEPTH 256U
-
-#define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static bool name_ok(const char *name)
 {
@@ -77,72 +66,6 @@ int nc_image_store_open(bool make, bool ranges, struct nacre_err *err)
 	return nc_store_open("images", make, ranges, err);
 }
 
-/* -EAGAIN: a sweep was at it before we had locked it. */
-static int make_stage(int store_fd, struct nc_image_stage *stage)
-{
-	char id[NC_ID_SIZE];
-	struct stat status;
-	int r = nc_id_new("st", id);
-
-	if (r < 0)
-		return r;
-	(void)snprintf(stage->name, sizeof(stage->name), STAGE_PREFIX "%s", id);
-	if (mkdirat(store_fd, stage->name, 0700) < 0)
-		return -errno;
-	stage->dir_fd = openat(store_fd, stage->name, DIR_FLAGS);
-	if (stage->dir_fd >= 0 && flock(stage->dir_fd, LOCK_EX | LOCK_NB) == 0 &&
-		fstat(stage->dir_fd, &status) == 0 && status.st_nlink > 0)
-		return 0;
-	stage->dir_fd = nc_fd_close(stage->dir_fd);
-	return -EAGAIN;
-}
-
-int nc_image_stage_open(
-	int store_fd, bool ranges, struct nc_image_stage *ret_stage, struct nacre_err *err)
-{
-	struct nc_image_stage stage = {.dir_fd = -EBADF};
-	int r = nc_store_act_as_worker(ranges);
-
-	if (r == 0) {
-		r = -EAGAIN;
-		for (int i = 0; r == -EAGAIN && i < 8; i++)
-			r = make_stage(store_fd, &stage);
-		nc_store_act_as_self(ranges);
-	}
-	if (r < 0)
-		return nc_err_errno(err, r, "Make a staging directory among the images");
-	*ret_stage = stage;
-	return 0;
-}
-
-int nc_image_stage_root(const struct nc_image_stage *stage, bool ranges, struct nacre_err *err)
-{
-	cleanup_close int fd = -EBADF;
-	int r = nc_store_act_as_worker(ranges);
-
-	if (r == 0) {
-		if (mkdirat(stage->dir_fd, STAGE_ROOT, 0755) < 0)
-			r = -errno;
-		else
-			r = fd = openat(stage->dir_fd, STAGE_ROOT, DIR_FLAGS | O_PATH);
-		nc_store_act_as_self(ranges);
-	}
-	return r < 0 ? nc_err_errno(err, r, "Make a staging directory among the images")
-		     : take_fd(fd);
-}
-
-int nc_image_stage_close(int store_fd, bool ranges, struct nc_image_stage *stage)
-{
-	int r = nc_store_act_as_worker(ranges);
-
-	if (r < 0)
-		return r;
-	r = nc_tree_remove(store_fd, stage->name, UINT64_MAX);
-	stage->dir_fd = nc_fd_close(stage->dir_fd);
-	nc_store_act_as_self(ranges);
-	return r;
-}
-
 static int taken(const char *name, struct nacre_err *err)
 {
 	return nc_err_set(err, -EEXIST,
@@ -156,94 +79,34 @@ int nc_image_check_free(int store_fd, const char *name, struct nacre_err *err)
 	return fstatat(store_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? taken(name, err) : 0;
 }
 
-int nc_image_commit(int store_fd, const struct nc_image_stage *stage, const char *name,
-	bool replace, struct nacre_err *err)
+int nc_image_commit(int store_fd, const struct nc_stage *stage, const char *name, bool replace,
+	struct nacre_err *err)
 {
-	int r = renameat2(stage->dir_fd, STAGE_ROOT, store_fd, name, RENAME_NOREPLACE);
+	int r = nc_stage_commit(store_fd, stage, name);
 
-	if (r < 0 && errno == EEXIST && replace)
-		r = renameat2(stage->dir_fd, STAGE_ROOT, store_fd, name, RENAME_EXCHANGE);
+	if (r == -EEXIST && replace)
+		r = renameat2(stage->dir_fd, NC_STAGE_ROOT, store_fd, name, RENAME_EXCHANGE) < 0
+			    ? -errno
+			    : 0;
 	if (r == 0)
 		return 0;
-	return errno == EEXIST ? taken(name, err)
-			       : nc_err_errno(err, -errno, "Name the image '%s'", name);
+	return r == -EEXIST ? taken(name, err) : nc_err_errno(err, r, "Name the image '%s'", name);
 }
 
 int nc_image_remove(int store_fd, const char *name, struct nacre_err *err)
 {
-	struct nc_image_stage stage = {.dir_fd = -EBADF};
 	int r = nc_image_name_check(name, err);
 
-	if (r == 0)
-		r = nc_image_stage_open(store_fd, false, &stage, err);
 	if (r < 0)
 		return r;
-	/* first out of sight as a whole: a half-removed image must not be found */
-	if (renameat(store_fd, name, stage.dir_fd, STAGE_ROOT) < 0)
-		r = errno == ENOENT ? nc_err_set(err, -ENOENT, "There is no image '%s'", name)
-				    : nc_err_errno(err, -errno, "Remove image '%s'", name);
-	if (r < 0) {
-		(void)nc_image_stage_close(store_fd, false, &stage); /* the first error counts */
-		return r;
-	}
-	r = nc_image_stage_close(store_fd, false, &stage);
-	return r < 0 ? nc_err_errno(err, r, "Remove all of image '%s'", name) : 0;
-}
-
-static void sweep_stage(int store_fd, const char *name)
-{
-	cleanup_close int fd = openat(store_fd, name, DIR_FLAGS);
-
-	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
-		(void)nc_tree_remove(store_fd, name, UINT64_MAX);
-}
-
-/* A stream of its own: the descriptor's position is shared with nobody. */
-static DIR *open_dir(int dir_fd, const char *name)
-{
-	int fd = openat(dir_fd, name, DIR_FLAGS);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		(void)nc_fd_close(fd);
-	return dir;
-}
-
-void nc_image_sweep(int store_fd)
-{
-	cleanup_closedir DIR *dir = open_dir(store_fd, ".");
-
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
-		if (nc_text_after(entry->d_name, STAGE_PREFIX))
-			sweep_stage(store_fd, entry->d_name);
-}
-
-/* What a directory takes on the disk. Best effort: it is a number for people. */
-static uint64_t measure(int dir_fd, const char *name, unsigned int depth)
-{
-	cleanup_closedir DIR *dir = depth > 0 ? open_dir(dir_fd, name) : NULL;
-	struct stat status;
-	uint64_t bytes = 0;
-
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
-		if (nc_streq(entry->d_name, "..") ||
-			fstatat(dirfd(dir), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		if (!S_ISDIR(status.st_mode)) /* each of several names counts for its share */
-			bytes += (uint64_t)status.st_blocks * 512 /
-				 (status.st_nlink > 0 ? status.st_nlink : 1);
-		else if (nc_streq(entry->d_name, "."))
-			bytes += (uint64_t)status.st_blocks * 512;
-		else
-			bytes += measure(dirfd(dir), entry->d_name, depth - 1);
-	}
-	return bytes;
+	r = nc_stage_remove(store_fd, name, err);
+	return r == -ENOENT ? nc_err_set(err, r, "There is no image '%s'", name) : r;
 }
 
 int nc_image_visit(int store_fd, int (*visit)(void *context, const struct nc_image_entry *entry),
 	void *context)
 {
-	cleanup_closedir DIR *dir = open_dir(store_fd, ".");
+	cleanup_closedir DIR *dir = nc_stage_list(store_fd, ".");
 	struct stat status;
 	int r = 0;
 
@@ -256,7 +119,7 @@ int nc_image_visit(int store_fd, int (*visit)(void *context, const struct nc_ima
 			fstatat(store_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(status.st_mode))
 			continue;
-		image.bytes = measure(store_fd, entry->d_name, MEASURE_DEPTH);
+		image.bytes = nc_stage_measure(store_fd, entry->d_name);
 		image.imported =
 			status.st_ctim; /* the rename to its name; mtime is the archive's */
 		r = visit(context, &image);

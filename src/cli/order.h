@@ -14,6 +14,63 @@ struct nc_order_args {
 	bool tty;
 };
 
+/* Rows for the tables of verbs that know these options. */
+#define NC_OPTION_CPU_TIME(args)                                                                   \
+	{                                                                                          \
+		.name = "cpu-time", .value = "TIME",                                               \
+		.help = "CPU time, in seconds or with a unit", .text = &(args).cpu_time            \
+	}
+#define NC_OPTION_CPUS(args)                                                                       \
+	{                                                                                          \
+		.name = "cpus", .value = "N", .help = "CPU cores, such as 0.5",                    \
+		.text = &(args).cpus                                                               \
+	}
+#define NC_OPTION_DISK(args)                                                                       \
+	{                                                                                          \
+		.name = "disk", .value = "SIZE", .help = "Disk, in MB or with a unit",             \
+		.text = &(args).disk                                                               \
+	}
+#define NC_OPTION_ENV(args)                                                                        \
+	{                                                                                          \
+		.name = "env", .value = "K=V", .help = "Set a variable; repeatable",               \
+		.words = &(args).env                                                               \
+	}
+#define NC_OPTION_FILES(args)                                                                      \
+	{                                                                                          \
+		.name = "files", .value = "N", .help = "Open files of each process",               \
+		.text = &(args).files                                                              \
+	}
+#define NC_OPTION_INODES(args)                                                                     \
+	{                                                                                          \
+		.name = "inodes", .value = "N", .help = "Files and directories on its disk",       \
+		.text = &(args).inodes                                                             \
+	}
+#define NC_OPTION_MEMORY(args)                                                                     \
+	{                                                                                          \
+		.name = "memory", .value = "SIZE", .help = "Memory, in MB or with a unit",         \
+		.text = &(args).memory                                                             \
+	}
+#define NC_OPTION_OUTPUT(args)                                                                     \
+	{                                                                                          \
+		.name = "output", .value = "SIZE", .help = "Most output, in bytes or with a unit", \
+		.text = &(args).output                                                             \
+	}
+#define NC_OPTION_PIDS(args)                                                                       \
+	{                                                                                          \
+		.name = "pids", .value = "N", .help = "Processes and threads at once",             \
+		.text = &(args).pids                                                               \
+	}
+#define NC_OPTION_TIER(args)                                                                       \
+	{                                                                                          \
+		.name = "tier", .value = "TIER", .help = "container or process",                   \
+		.text = &(args).tier                                                               \
+	}
+#define NC_OPTION_TIMEOUT(args)                                                                    \
+	{                                                                                          \
+		.name = "timeout", .value = "TIME",                                                \
+		.help = "Wall time, in seconds or with a unit", .text = &(args).timeout            \
+	}
+
 /* What was read from them, with what was opened for it. */
 struct nc_order {
 	struct nc_run run;

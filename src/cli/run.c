@@ -37,22 +37,16 @@ static const struct nc_option options[] = {
 		.value = "CODE",
 		.help = "The program, instead of a file",
 		.text = &arg_code},
-	{.name = "cpu-time",
-		.value = "TIME",
-		.help = "CPU time, in seconds or with a unit",
-		.text = &args.cpu_time},
-	{.name = "cpus", .value = "N", .help = "CPU cores, such as 0.5", .text = &args.cpus},
-	{.name = "disk", .value = "SIZE", .help = "Disk, in MB or with a unit", .text = &args.disk},
-	{.name = "env", .value = "K=V", .help = "Set a variable; repeatable", .words = &args.env},
+	NC_OPTION_CPU_TIME(args),
+	NC_OPTION_CPUS(args),
+	NC_OPTION_DISK(args),
+	NC_OPTION_ENV(args),
 	{.name = "file",
 		.value = "SRC[:DST]",
 		.help = "Put a file into the workspace; repeatable",
 		.words = &arg_file},
-	{.name = "files", .value = "N", .help = "Open files of each process", .text = &args.files},
-	{.name = "inodes",
-		.value = "N",
-		.help = "Files and directories on its disk",
-		.text = &args.inodes},
+	NC_OPTION_FILES(args),
+	NC_OPTION_INODES(args),
 	{.name = "input",
 		.value = "LINE",
 		.help = "A line of its input; repeatable",
@@ -62,19 +56,13 @@ static const struct nc_option options[] = {
 		.value = "LANGUAGE",
 		.help = "The language; else it is told from name and content",
 		.text = &arg_lang},
-	{.name = "memory",
-		.value = "SIZE",
-		.help = "Memory, in MB or with a unit",
-		.text = &args.memory},
-	{.name = "output",
-		.value = "SIZE",
-		.help = "Most output, in bytes or with a unit",
-		.text = &args.output},
+	NC_OPTION_MEMORY(args),
+	NC_OPTION_OUTPUT(args),
 	{.name = "packages",
 		.value = "A,B",
 		.help = "Packages that the program needs",
 		.text = &arg_packages},
-	{.name = "pids", .value = "N", .help = "Processes and threads at once", .text = &args.pids},
+	NC_OPTION_PIDS(args),
 	{.name = "policy",
 		.value = "NAME",
 		.help = "standard (built in), strict or audit",
@@ -83,11 +71,8 @@ static const struct nc_option options[] = {
 		.value = "FILE",
 		.help = "A whole request in JSON, instead of all this",
 		.text = &arg_request},
-	{.name = "tier", .value = "TIER", .help = "container or process", .text = &args.tier},
-	{.name = "timeout",
-		.value = "TIME",
-		.help = "Wall time, in seconds or with a unit",
-		.text = &args.timeout},
+	NC_OPTION_TIER(args),
+	NC_OPTION_TIMEOUT(args),
 	{0},
 };
 
@@ -411,8 +396,8 @@ static const char *text_of(const json_t *reply, const char *name)
 static void explain(const json_t *reply)
 {
 	const char *status = text_of(reply, "status"), *error = text_of(reply, "error");
-	const json_t *diagnostic = json_object_get(reply, "diagnostic"), *denial;
-	size_t i;
+	const json_t *diagnostic = json_object_get(reply, "diagnostic");
+	const json_t *denials = json_object_get(reply, "denials");
 
 	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
 		fputs(text_of(reply, "stderr"), stderr);
@@ -420,9 +405,13 @@ static void explain(const json_t *reply)
 		fprintf(stderr, "nacre run: %s: %s\n", status, error);
 	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
 		fprintf(stderr, "nacre run: %s\n", error);
-	json_array_foreach(json_object_get(reply, "denials"), i, denial) fprintf(stderr,
-		"nacre run: Refused: system call %s (%lld times)\n", text_of(denial, "object"),
-		(long long)json_integer_value(json_object_get(denial, "count")));
+	for (size_t i = 0; i < json_array_size(denials); i++) {
+		const json_t *denial = json_array_get(denials, i);
+
+		fprintf(stderr, "nacre run: Refused: system call %s (%lld times)\n",
+			text_of(denial, "object"),
+			(long long)json_integer_value(json_object_get(denial, "count")));
+	}
 }
 
 /* What was printed when the reply was made. */

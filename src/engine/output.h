@@ -25,7 +25,8 @@ void nc_output_done(struct nc_output *output);
 
 void nc_output_add(struct nc_output *output, const char *data, size_t size);
 
-/* Nothing follows: whether everything is there, in the head or in whole_fd, which is sealed then. */
+/* Nothing follows: whether everything is there, in the head or in whole_fd, which is sealed then.
+ */
 bool nc_output_seal(struct nc_output *output);
 
 /* Whether the text leaves something out. */

@@ -298,6 +298,15 @@ static int execute(char *const *argv, char *const *env)
 	return -error;
 }
 
+/* Whether it can make files that stay on the host. */
+static bool shares_files(const struct nc_payload *payload)
+{
+	for (size_t i = 0; i < payload->n_writable; i++)
+		if (payload->writable[i].right == NC_FENCE_WRITE)
+			return true;
+	return false;
+}
+
 /*
  * Loads the filter that asks about calls it refuses; where somebody outside has such a filter on us
  * already (EBUSY) or the kernel has none, the one that just refuses.
@@ -306,8 +315,8 @@ static int load_filter(const struct nc_payload *payload, int landlock, int *list
 {
 	enum nc_filter which = payload->tier == NC_BOX_PROCESS
 				       ? (payload->alone ? NC_FILTER_ALONE : NC_FILTER_PROCESS)
-			       : payload->shares ? NC_FILTER_SHARED
-						 : NC_FILTER_CONTAINER;
+			       : shares_files(payload) ? NC_FILTER_SHARED
+						       : NC_FILTER_CONTAINER;
 	int r = 0;
 
 	/* where Landlock cannot keep signals in, and there is no pid namespace to do it */

@@ -37,7 +37,6 @@ struct nc_payload {
 	bool alone;	      /* it may make no processes */
 	bool sweeps;	      /* all it does is to end what else is in the box's pid namespace */
 	uint64_t host_pid_ns; /* the inode of the pid namespace in which that must not be done */
-	bool shares;	      /* it can write to directories of the host's */
 	bool terminal;
 	unsigned int id;		      /* to become, user and group */
 	bool keeps_id;			      /* it has no privilege to become anybody */

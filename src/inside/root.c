@@ -244,6 +244,8 @@ static int make_skeleton(const struct nc_root_spec *spec)
 
 	if (r == 0)
 		r = make_links(links, COUNT(links));
+	if (r == 0 && spec->layers && mkdir("opt", 0755) < 0)
+		r = -errno;
 	if (r < 0 || spec->image_fd >= 0)
 		return r;
 	r = make_dirs(host_dirs, COUNT(host_dirs));

@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is
 size_t nc_box_order_fds(const struct nc_box_order *order)
 {
 	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_IMAGE ? 1U : 0U) +
-	       (order->flags & NC_ORDER_KEEP ? 2U : 0U);
+	       order->n_layers + (order->flags & NC_ORDER_KEEP ? 2U : 0U);
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -66,7 +66,7 @@ bool nc_box_target_ok(const char *target)
 
 bool nc_box_is_neutral(const struct nc_box_order *order)
 {
-	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 &&
+	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
 	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE));
 }
 
@@ -94,6 +94,24 @@ static void get_binds(struct nc_wire_in *in, struct nc_box_order *order)
 	}
 }
 
+static void put_layers(struct nc_wire_out *out, const struct nc_box_order *order)
+{
+	nc_wire_put_u32(out, order->n_layers);
+	for (size_t i = 0; i < order->n_layers; i++)
+		nc_wire_put_u8(out, order->layer_writable[i]);
+}
+
+static void get_layers(struct nc_wire_in *in, struct nc_box_order *order)
+{
+	order->n_layers = nc_wire_get_u32(in);
+	if (order->n_layers > NC_BOX_LAYERS_MAX) {
+		order->n_layers = 0;
+		in->error = -EBADMSG;
+	}
+	for (size_t i = 0; i < order->n_layers; i++)
+		order->layer_writable[i] = nc_wire_get_u8(in) != 0;
+}
+
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order)
 {
 	struct nc_box_limits limits = order->limits;
@@ -109,6 +127,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_wire_put_u32(out, order->rows);
 	nc_wire_put_u32(out, order->columns);
 	put_binds(out, order);
+	put_layers(out, order);
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv);
 	put_words(out, &order->env);
@@ -129,6 +148,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	ret_order->rows = nc_wire_get_u32(in);
 	ret_order->columns = nc_wire_get_u32(in);
 	get_binds(in, ret_order);
+	get_layers(in, ret_order);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
 	get_words(in, &ret_order->env);

@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 3U
+#define NC_BOXWIRE_VERSION 4U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -33,6 +33,9 @@ enum nc_box_message {
 #define NC_BOX_ARG_SIZE_MAX (48U * 1024)
 #define NC_BOX_DIR_MAX 255U
 #define NC_BOX_BINDS_MAX 16U
+#define NC_BOX_LAYERS_MAX 2U
+/* Where a box shows its layers, and its image nothing: the number follows. */
+#define NC_BOX_LAYER "/opt/nacre/layer"
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 
@@ -90,6 +93,8 @@ struct nc_box_order {
 	uint32_t rows, columns; /* of the terminal */
 	uint32_t n_binds;
 	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
+	uint32_t n_layers; /* directories of the worker's own, by descriptor */
+	bool layer_writable[NC_BOX_LAYERS_MAX];
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
@@ -166,7 +171,8 @@ struct nc_box_end {
 
 /*
  * How many descriptors come with an order: stdin, stdout and stderr of the payload (not with a
- * terminal), the image (if one is named), the worker's own ends of stdout and stderr (to be kept).
+ * terminal), the image (if one is named), the layers, the worker's own ends of stdout and stderr
+ * (to be kept).
  */
 size_t nc_box_order_fds(const struct nc_box_order *order);
 

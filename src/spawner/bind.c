@@ -106,36 +106,35 @@ static int map_owner(const struct stat *source, const struct nc_slot *slot)
 	return fd;
 }
 
-int nc_bind_tree(const struct nc_nursery *nursery, const struct nc_box_bind *bind,
+int nc_bind_tree(const struct nc_nursery *nursery, int source_fd, const char *target, bool writable,
 	const struct nc_slot *slot, struct nacre_err *err)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-						    (bind->writable ? 0U : MOUNT_ATTR_RDONLY)};
-	cleanup_close int fd = clone_tree(nursery->bind_fd[bind->index], nursery->pid_ns_fd < 0);
+						    (writable ? 0U : MOUNT_ATTR_RDONLY)};
+	cleanup_close int fd = clone_tree(source_fd, nursery->pid_ns_fd < 0);
 	cleanup_close int map_fd = -EBADF;
 	struct stat source;
 	int r;
 
 	if (fd < 0 || fstat(fd, &source) < 0)
 		return nc_err_errno(
-			err, fd < 0 ? fd : -errno, "Bind to '%s': clone the mount", bind->target);
+			err, fd < 0 ? fd : -errno, "Bind to '%s': clone the mount", target);
 	r = set_attributes(fd, &attributes);
 	if (r < 0)
-		return nc_err_errno(err, r, "Bind to '%s': set its attributes", bind->target);
+		return nc_err_errno(err, r, "Bind to '%s': set its attributes", target);
 	if (!slot->held)
 		return take_fd(fd);
 	map_fd = map_owner(&source, slot);
 	if (map_fd < 0)
-		return nc_err_errno(err, map_fd, "Bind to '%s': map its owner", bind->target);
+		return nc_err_errno(err, map_fd, "Bind to '%s': map its owner", target);
 	attributes = (struct mount_attr){
 		.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned int)map_fd};
 	r = set_attributes(fd, &attributes);
 	/* read-only it is of use all the same, for what everybody may read */
-	if (r < 0 && bind->writable)
+	if (r < 0 && writable)
 		return nc_err_errno(err, r,
 			"Bind to '%s': this file system or kernel cannot map its owner to the "
-			"box's "
-			"user; bind it read-only, or another one",
-			bind->target);
+			"box's user; bind it read-only, or another one",
+			target);
 	return take_fd(fd);
 }

@@ -94,29 +94,57 @@ static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot,
 	return r;
 }
 
+static const char *const layer_places[] = {NC_BOX_LAYER "0", NC_BOX_LAYER "1"};
+_Static_assert(sizeof(layer_places) / sizeof(layer_places[0]) == NC_BOX_LAYERS_MAX, "a place each");
+
+/*
+ * The layers, whose descriptors are these; before binds, which may hide them. To read they are
+ * shown as images are, with what everybody may read: a worker can open many a directory of root's,
+ * and must not have a box read as root what is in there.
+ */
+static int describe_layers(const struct nc_nursery *nursery, const struct nc_box *box,
+	const int *fds, struct nc_root_spec *spec, struct nacre_err *err)
+{
+	const struct nc_box_order *order = &box->order->order;
+
+	spec->layers = order->n_layers > 0;
+	for (size_t i = 0; i < order->n_layers; i++) {
+		int fd = order->layer_writable[i] ? nc_bind_tree(nursery, fds[i], layer_places[i],
+							    true, &box->slot, err)
+						  : nc_bind_image(fds[i], nursery->pid_ns_fd < 0);
+
+		if (fd < 0)
+			return err->code < 0 ? fd : nc_err_errno(err, fd, "Take a layer");
+		spec->bind[spec->n_binds++] = (struct nc_root_bind){fd, layer_places[i]};
+	}
+	return 0;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
 static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
 {
 	const struct nc_box_pending *pending = box->order;
-	int r = 0;
+	const int *fds;
+	int r;
 
 	*spec = (struct nc_root_spec){
 		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
 	if (!pending)
 		return 0;
 	spec->terminal = (pending->order.flags & NC_ORDER_TTY) != 0;
+	fds = pending->fds + (spec->terminal ? 0 : 3); /* behind the three streams */
 	if (pending->order.flags & NC_ORDER_IMAGE) {
-		/* it stands behind the three streams, if there are any */
-		spec->image_fd =
-			nc_bind_image(pending->fds[spec->terminal ? 0 : 3], nursery->pid_ns_fd < 0);
+		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
 			return nc_err_errno(err, spec->image_fd, "Take the image");
 	}
+	r = describe_layers(nursery, box, fds, spec, err);
 	for (size_t i = 0; r == 0 && i < pending->order.n_binds; i++) {
 		const struct nc_box_bind *bind = &pending->order.binds[i];
 
-		r = nc_bind_tree(nursery, bind, &box->slot, err);
+		r = nc_bind_tree(nursery, nursery->bind_fd[bind->index], bind->target,
+			bind->writable, &box->slot, err);
 		if (r < 0)
 			break;
 		spec->bind[spec->n_binds++] = (struct nc_root_bind){r, bind->target};
@@ -319,6 +347,9 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	if (box->end.tier == NC_BOX_CONTAINER && box->first &&
 		(box->first->order.flags & NC_ORDER_TTY))
 		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
+	for (size_t i = 0; box->first && i < box->first->order.n_layers; i++)
+		if (box->first->order.layer_writable[i])
+			paths[n++] = (struct nc_fence_path){layer_places[i], NC_FENCE_WRITE};
 	for (size_t i = 0; box->first && i < box->first->order.n_binds; i++)
 		if (box->first->order.binds[i].writable)
 			paths[n++] = (struct nc_fence_path){
@@ -326,24 +357,14 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	return n;
 }
 
-/* Whether it can make files that stay on the host. */
-static bool shares_files(const struct nc_box *box)
-{
-	for (size_t i = 0; box->first && i < box->first->order.n_binds; i++)
-		if (box->first->order.binds[i].writable)
-			return true;
-	return false;
-}
-
 int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
-	struct nc_fence_path writable[NC_BOX_BINDS_MAX + 3];
+	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
 	struct nc_payload payload = {.tier = box->end.tier,
 		.box_fd = box->init_fd,
 		.go_fd = -EBADF,
 		.alone = box->end.alone,
-		.shares = shares_files(box),
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
 		.writable = writable,
 		.id = box->slot.held && box->init_fd < 0 ? box->slot.first_id + NC_SANDBOX_ID

@@ -405,15 +405,16 @@ static bool is_stream(int fd)
 
 /*
  * A directory that the worker could open to read: a mere path descriptor is to be had of every
- * directory, Landlock or not.
+ * directory, Landlock or not. One to write is its own: what a box makes there belongs to the owner.
  */
-static bool is_readable_directory(int fd)
+static bool is_good_directory(int fd, bool to_write)
 {
+	unsigned int worker = spawner.nursery.pid_ns_fd >= 0 ? NC_WORKER_ID : geteuid();
 	struct stat status;
 	int flags = fcntl(fd, F_GETFL);
 
 	return fstat(fd, &status) == 0 && S_ISDIR(status.st_mode) && flags >= 0 &&
-	       !(flags & O_PATH);
+	       !(flags & O_PATH) && (!to_write || status.st_uid == worker);
 }
 
 static bool descriptors_are_sane(const struct nc_box_order *order)
@@ -427,7 +428,11 @@ static bool descriptors_are_sane(const struct nc_box_order *order)
 		if (!is_stream(fds[n]))
 			return false;
 	if (order->flags & NC_ORDER_IMAGE)
-		if (order->tier != NC_BOX_CONTAINER || !is_readable_directory(fds[n++]))
+		if (order->tier != NC_BOX_CONTAINER || !is_good_directory(fds[n++], false))
+			return false;
+	for (size_t i = 0; i < order->n_layers; i++)
+		if (order->tier != NC_BOX_CONTAINER ||
+			!is_good_directory(fds[n++], order->layer_writable[i]))
 			return false;
 	for (; n < spawner.packet.n_fds; n++)
 		if (!is_stream(fds[n]))
@@ -466,7 +471,8 @@ static bool order_is_sane(const struct nc_box_order *order)
 }
 
 /* Safe: what is built is fixed but for numbers in range, directories that the caller allowed by
- * index and an image that the worker itself could open; strings are used inside the box only. */
+ * index, and an image and layers that the worker itself could open; strings are used inside the box
+ * only. */
 static int handle_run(struct nc_wire_in *in)
 {
 	static struct nc_box_order order;
@@ -503,7 +509,7 @@ static int handle_next(struct nc_wire_in *in)
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || order.n_binds > 0 ||
-		order.flags & (NC_ORDER_IMAGE | NC_ORDER_KEEP))
+		order.n_layers > 0 || order.flags & (NC_ORDER_IMAGE | NC_ORDER_KEEP))
 		return -EBADMSG;
 	box = find_box(order.id);
 	if (!box || box->state != NC_BOX_STAYS) { /* it has died meanwhile: its end was told */
@@ -577,7 +583,7 @@ static const struct {
 	int (*handle)(struct nc_wire_in *in);
 } requests[] = {
 	{NC_BOX_HELLO, false, 0, handle_hello},
-	{NC_BOX_RUN, true, 6, handle_run},
+	{NC_BOX_RUN, true, 6 + NC_BOX_LAYERS_MAX, handle_run},
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
@@ -605,7 +611,7 @@ static void handle_packet(void)
 
 static void receive(void)
 {
-	int r = nc_wire_receive(spawner.worker.fd, &spawner.packet, 6);
+	int r = nc_wire_receive(spawner.worker.fd, &spawner.packet, 6 + NC_BOX_LAYERS_MAX);
 
 	if (r > 0)
 		handle_packet();

@@ -143,7 +143,7 @@ int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 
 	/* the spawner would take a longer order for a broken one, and end us */
 	if (order->argv.size <= NC_BOX_ARG_SIZE_MAX && order->env.size <= NC_BOX_ARG_SIZE_MAX) {
-		nc_wire_begin(&out, type);
+		nc_wire_begin(&out, (uint16_t)type);
 		nc_boxwire_put_order(&out, order);
 		r = nc_wire_send(spawn->fd, &out, fds, nc_box_order_fds(order));
 	}

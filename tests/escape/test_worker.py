@@ -64,6 +64,13 @@ FORBIDDEN = {
     "bind_of_a_descriptor_of_the_spawner": "hello(); give(binds=[(2**32 - 5, 1, b'/mnt')])",
     "image_that_is_a_file": "hello(); send(order(1, flags=IMAGE), [*pipes()[1], os.open('/usr/bin/env', os.O_RDONLY)])",
     "image_in_a_process_box": "hello(); send(order(1, flags=IMAGE, tier=PROCESS), [*pipes()[1], os.open('/usr', os.O_RDONLY)])",
+    "layer_that_is_a_file": "hello(); send(order(1, layers=[0]), [*pipes()[1], os.open('/usr/bin/env', os.O_RDONLY)])",
+    "layer_in_a_process_box": "hello(); send(order(1, layers=[0], tier=PROCESS), [*pipes()[1], os.open('/usr', os.O_RDONLY)])",
+    "layer_that_is_a_mere_path": "hello(); send(order(1, layers=[0]), [*pipes()[1], os.open('/root', os.O_PATH)])",
+    "layer_of_another_to_write": "hello(); send(order(1, layers=[1]), [*pipes()[1], os.open('/tmp', os.O_RDONLY)])",
+    "layers_3": "hello(); send(order(1, layers=[0, 0, 0]), [*pipes()[1], *[os.open('/usr', os.O_RDONLY)] * 3])",
+    "layers_without_bytes": "hello(); give(5, n_layers=2)",
+    "layer_for_a_next_command": "hello(); worker.finish(1, flags=STAY); send(message(NEXT, order_body(1, layers=[0])), [*pipes()[1], os.open('/usr', os.O_RDONLY)])",
     "too_few_to_keep": "hello(); give(3, flags=KEEP)",
     "keep_a_directory": "hello(); send(order(1, flags=KEEP), [*pipes()[1], os.open('/', os.O_RDONLY), 0])",
     "pipes_with_a_terminal": "hello(); give(3, flags=TTY)",
@@ -148,6 +155,47 @@ for place in ("/root", "/", "/etc", "/var", "/proc/1/root"):
         while part := os.read(output, 65536): data += part
         receive()
         if b"root:" in data: print("ESCAPED: read", place, data)
+""",
+    "read_by_a_layer_what_others_may_not": """
+hello()
+for number, place in enumerate(("/etc", "/var/lib", "/proc", "/run", "/"), 1):
+    try: layer = os.open(place, os.O_RDONLY)
+    except OSError: continue
+    command = b"cd /opt/nacre/layer0; cat shadow etc/shadow gshadow 1/environ proc/1/environ; ls root 1/fd 1/root; echo x >>1/oom_score_adj && echo ESCAPED"
+    kind, data = run(number, b"sh", b"-c", command, layers=[0], layer_fds=[layer])
+    if kind == ENDED and (b"root:" in data or b"PATH=" in data or b"ESCAPED" in data or b"canary" in data): print("ESCAPED:", place, data)
+""",
+    "make_a_program_of_its_own_in_a_layer": """
+import tempfile
+hello()
+above = tempfile.mkdtemp(dir="/var/tmp")
+os.mkdir(above + "/layer")
+layer = os.open(above + "/layer", os.O_RDONLY)
+command = b"cd /opt/nacre/layer0; cp /bin/true .; chmod 6755 true; chmod u+s .; install -m 4755 /bin/true set; mknod null c 1 3; setcap cap_setuid+ep true; cp true ../x; echo y >../../y; echo z >/proc/self/cwd/../z; true"
+kind, data = run(1, b"sh", b"-c", command, layers=[1], layer_fds=[layer])
+found = [os.path.join(root, name) for root, dirs, files in os.walk(above) for name in dirs + files]
+if kind != ENDED or above + "/layer/true" not in found: print("broken: nothing could be written", kind, data)
+for path in found:
+    if os.lstat(path).st_mode & 0o6000 or os.path.dirname(path) == above and path != above + "/layer" or "security.capability" in os.listxattr(path):
+        print("ESCAPED:", path, oct(os.lstat(path).st_mode))
+import shutil
+shutil.rmtree(above)
+""",
+    "move_a_layer_while_a_box_stands_in_it": """
+import tempfile, time
+hello()
+above = tempfile.mkdtemp(dir="/var/tmp")
+os.makedirs(above + "/layer/deep")
+open(above + "/beside", "w").write("canary-of-the-host")
+layer = os.open(above + "/layer", os.O_RDONLY)
+output = worker.run(1, argv=(b"sh", b"-c", b"cd /opt/nacre/layer0/deep; echo in; read x; cat ../beside ../../beside; ls .. ../..; pwd -P"), layers=[1], layer_fds=[layer], stdin=(go := os.pipe())[0])
+receive(); os.read(output, 3)
+os.rename(above + "/layer/deep", above + "/deep")
+os.write(go[1], b"go\n")
+receive()
+if b"canary" in os.read(output, 65536): print("ESCAPED: behind the layer")
+import shutil
+shutil.rmtree(above)
 """,
     "read_by_an_image_what_landlock_keeps_from_it": """
 import ctypes

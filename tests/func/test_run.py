@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD
+from conftest import open_way
 
 LANGUAGES = ["python", "javascript", "shell", "go", "rust", "c"]
 
@@ -105,9 +105,7 @@ def run(request, programs, tmp_path_factory):
     prefix = []
     if request.param == "user" and ROOT:
         os.chown(home, 65534, 65534)
-        for above in (home, *home.parents):
-            if above.owner() == "root" and above != above.parent and not above.stat().st_mode & 1:
-                above.chmod(above.stat().st_mode | 0o111)
+        open_way(home.parent)
         prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
     elif request.param == "root" and not ROOT:
         pytest.skip("needs root")

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from conftest import open_way
+
 
 @pytest.fixture(params=["root", "user"])
 def nacre(request, programs, tmp_path_factory):
@@ -16,9 +18,7 @@ def nacre(request, programs, tmp_path_factory):
     prefix = []
     if request.param == "user":
         os.chown(home, 65534, 65534)
-        for above in home.parents:
-            if str(above).startswith("/tmp/"):
-                above.chmod(0o755)
+        open_way(home.parent)
         prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "NACRE_STATE": str(home / "state")}
 

@@ -11,20 +11,23 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ENDED, FAILED, FORGET, HELLO, IMAGE, KEEP, KILL, MB, PROCESS, READY, STARTED, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ENDED, FAILED, FORGET, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, STARTED, TTY, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
 
 # the hostile worker: it gets the packets to send as arguments (what descriptors to attach, how often to repeat the
 # bytes, the bytes in hexadecimal) and prints the types of the answers. Descriptors are letters: n /dev/null, d a
-# directory, f a file, s a socket
+# directory, p the same as a mere path, o one of the worker's own, q that as a mere path, f a file, s a socket
 WORKER = r"""
-import os, socket, sys
+import atexit, os, socket, sys, tempfile
 spawner = socket.socket(fileno=3)
 spawner.settimeout(3)
 kinds = {"n": os.open("/dev/null", os.O_RDWR), "d": os.open("/usr", os.O_RDONLY), "f": os.open("/usr/bin/env", os.O_RDONLY),
-         "s": socket.socketpair()[0].detach()}
+         "s": socket.socketpair()[0].detach(), "p": os.open("/usr", os.O_PATH)}
+own = tempfile.mkdtemp(dir="/var/tmp")
+atexit.register(os.rmdir, own)
+kinds |= {"o": os.open(own, os.O_RDONLY), "q": os.open(own, os.O_PATH)}
 for packet in sys.argv[1:]:
     fds, times, data = packet.split(":")
     socket.send_fds(spawner, [bytes.fromhex(data) * int(times)], [kinds[letter] for letter in fds])
@@ -130,6 +133,27 @@ BREAKING = {
     "stdin_is_a_directory": [GREETING, ("dnn", an_order())],
     "stdout_is_a_file": [GREETING, ("nfn", an_order())],
     "stderr_is_a_socket": [GREETING, ("nns", an_order())],
+    # layers
+    "layer_with_3": [GREETING, ("nnn", an_order(layers=[0]))],
+    "layer_with_5": [GREETING, ("nnndd", an_order(layers=[0]))],
+    "layer_is_a_file": [GREETING, ("nnnf", an_order(layers=[0]))],
+    "layer_is_a_device": [GREETING, ("nnnn", an_order(layers=[0]))],
+    "layer_is_a_socket": [GREETING, ("nnns", an_order(layers=[0]))],
+    "layer_is_a_mere_path": [GREETING, ("nnnp", an_order(layers=[0]))],
+    "layer_is_an_own_mere_path": [GREETING, ("nnnq", an_order(layers=[1]))],
+    "second_layer_is_a_mere_path": [GREETING, ("nnndp", an_order(layers=[0, 0]))],
+    "layer_is_first": [GREETING, ("dnnn", an_order(layers=[0]))],
+    "layer_of_root_to_write": [GREETING, ("nnnd", an_order(layers=[1]))],
+    "second_layer_of_root_to_write": [GREETING, ("nnnod", an_order(layers=[1, 1]))],
+    "layers_in_the_wrong_order": [GREETING, ("nnndo", an_order(layers=[1, 0]))],
+    "layers_3": [GREETING, ("nnnddd", an_order(layers=[0, 0, 0]))],
+    "layers_said_to_be_3": [GREETING, ("nnndd", an_order(layers=[0, 0], n_layers=3))],
+    "layers_said_to_be_4_billion": [GREETING, ("nnn", an_order(n_layers=2 ** 32 - 1))],
+    "layer_of_a_process_box": [GREETING, ("nnnd", an_order(layers=[0], tier=PROCESS))],
+    "layer_where_kept_output_is": [GREETING, ("nnnnnd", an_order(layers=[0], flags=KEEP))],
+    "layer_before_the_image_is_a_mere_path": [GREETING, ("nnnpd", an_order(layers=[0], flags=IMAGE))],
+    "layer_of_a_next_command": [GREETING, ("nnnd", message(NEXT, wire.order_body(layers=[0])))],
+    "layer_of_a_next_command_without_it": [GREETING, ("nnn", message(NEXT, wire.order_body(layers=[0])))],
     "kill_with_descriptors": [GREETING, ("nnn", kill(1))],
     "ready_with_a_descriptor": [GREETING, ("n", ready(1))],
     "forget_with_a_descriptor": [GREETING, ("n", forget(1))],
@@ -222,7 +246,10 @@ def test_binds_within_the_rules(converse, target):
 
 
 @pytest.mark.parametrize("letters, fields", [("nnn", {}), ("nnnnn", dict(flags=KEEP)), ("", dict(flags=TTY)), ("nn", dict(flags=TTY | KEEP)),
-                                             ("nnnd", dict(flags=IMAGE)), ("nnndnn", dict(flags=IMAGE | KEEP))])
+                                             ("nnnd", dict(flags=IMAGE)), ("nnndnn", dict(flags=IMAGE | KEEP)),
+                                             ("nnnd", dict(layers=[0])), ("nnndd", dict(layers=[0, 0])), ("d", dict(layers=[0], flags=TTY)),
+                                             ("nnno", dict(layers=[1])), ("nnndonn", dict(layers=[0, 1], flags=KEEP)),
+                                             ("nnnddonn", dict(layers=[0, 1], flags=KEEP | IMAGE))])
 def test_descriptors_within_the_rules(converse, letters, fields):
     """A control: each flag with as many descriptors as it wants is not the end of the worker. /usr is no good image."""
     done = converse(GREETING, (letters, an_order(**fields)))
@@ -326,3 +353,118 @@ def test_a_worker_that_is_not_there_is_not_taken():
     ours.close()
     theirs.close()
     assert done.returncode == 125 and "Hold the worker" in done.stderr, done
+
+
+# a directory of the worker's own, with a file, and one beside it that no box has any business with
+LAYERS = """
+import tempfile
+above = tempfile.mkdtemp(dir="/var/tmp")
+for name in ("layer", "beside"):
+    os.mkdir(f"{above}/{name}")
+    with open(f"{above}/{name}/file", "w") as file:
+        file.write(name)
+def shell(number, script, layers, **fields):
+    fd = os.open(f"{above}/layer", os.O_RDONLY)
+    kind, body, data = worker.finish(number, argv=(b"sh", b"-c", script), layers=layers, layer_fds=[fd] * len(layers), **fields)
+    os.close(fd)
+    return kind, data
+"""
+LAYERS_END = """
+import shutil
+shutil.rmtree(above)
+"""
+
+
+def with_layers(script):
+    return converse_freely(LAYERS + script + LAYERS_END)
+
+
+def test_layers_are_shown_where_they_belong():
+    done = with_layers("""
+print(shell(1, b"cat /opt/nacre/layer0/file; ls /opt/nacre; echo own >/opt/nacre/layer1/made; cat /opt/nacre/layer0/made", [0, 1]))
+print(sorted(os.listdir(above + "/layer")), os.stat(above + "/layer/made").st_uid == os.getuid())
+""")
+    assert done.stdout == f"({ENDED}, b'layerlayer0\\nlayer1\\nown\\n')\n['file', 'made'] True\n", done
+
+
+def test_a_box_without_layers_has_no_place_for_them():
+    done = with_layers('print(shell(1, b"ls /opt 2>&1 || true", []))')
+    assert "No such file" in done.stdout, done
+
+
+@pytest.mark.parametrize("attempt", ["echo x >/opt/nacre/layer0/file", "touch /opt/nacre/layer0/new", "rm -f /opt/nacre/layer0/file",
+                                     "chmod 777 /opt/nacre/layer0/file", "chmod 777 /opt/nacre/layer0", "mkdir /opt/nacre/layer0/d",
+                                     "mv /opt/nacre/layer0/file /opt/nacre/layer0/other", "ln /opt/nacre/layer0/file /opt/nacre/layer0/l",
+                                     "mount -o remount,rw /opt/nacre/layer0", "touch /opt/nacre/new", "touch /opt/new"])
+def test_a_layer_to_read_is_never_written(attempt):
+    done = with_layers(f"""
+print(shell(1, b"if {attempt}; then echo ESCAPED; else echo held; fi 2>/dev/null", [0]))
+print(sorted(os.listdir(above + "/layer")), oct(os.stat(above + "/layer").st_mode), open(above + "/layer/file").read())
+""")
+    assert done.stdout == f"({ENDED}, b'held\\n')\n['file'] 0o40755 layer\n", done
+
+
+@pytest.mark.parametrize("attempt", ["chmod u+s /opt/nacre/layer0/file", "chmod g+s /opt/nacre/layer0/file", "chmod 6755 /opt/nacre/layer0",
+                                     "install -m 4755 /bin/true /opt/nacre/layer0/file", "mknod /opt/nacre/layer0/null c 1 3",
+                                     "cat /opt/nacre/layer0/../beside/file", "cat /opt/nacre/layer0/../../beside/file",
+                                     "cd /opt/nacre/layer0 && cat ../beside/file",
+                                     "ln -s ../beside/file /opt/nacre/layer0/link && cat /opt/nacre/layer0/link",
+                                     "cat /proc/self/root/opt/nacre/layer0/../beside/file", "cat /proc/1/cwd/beside/file",
+                                     "ln /usr/bin/env /opt/nacre/layer0/env", "touch /opt/nacre/new"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_layer_to_write_leads_nowhere_else(attempt, number):
+    """And nothing comes out of it that would be a set-user-id program of the worker's, or a device."""
+    attempt = attempt.replace("layer0", f"layer{number}")
+    done = with_layers(f"""
+print(shell(1, b"if {attempt}; then echo ESCAPED; else echo held; fi 2>/dev/null", [0] * {number} + [1]))
+print([oct(os.lstat(root).st_mode & 0o6000) for root, _, _ in os.walk(above)], open(above + "/beside/file").read())
+print([name for name in os.listdir(above + "/layer") if os.lstat(above + "/layer/" + name).st_mode & 0o6000])
+""")
+    assert f"({ENDED}, b'held\\n')" in done.stdout and done.stdout.endswith("['0o0', '0o0', '0o0'] beside\n[]\n"), done
+
+
+def test_the_mounts_of_layers_are_locked_down():
+    """In mountinfo: nosuid and nodev always, read-only unless asked; a box that may write one may not remount the other."""
+    done = with_layers("""
+kind, data = shell(1, b"grep /opt/nacre /proc/self/mountinfo; mount -o remount,bind,suid,dev /opt/nacre/layer1 2>/dev/null || echo - - - - refused", [0, 1])
+for line in data.decode().splitlines():
+    print(*line.split()[4:6])
+""")
+    first, second, third = done.stdout.splitlines()
+    assert first.startswith("/opt/nacre/layer0 ro,nosuid,nodev"), done
+    assert second.startswith("/opt/nacre/layer1 rw,nosuid,nodev"), done
+    assert third == "refused", done
+
+
+def test_what_only_root_may_read_is_not_to_be_had_through_a_layer():
+    """The worker can open /etc to read it, and through a layer a box would see it: as nobody, not as its owner."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    done = converse_freely("""
+fd = os.open("/etc", os.O_RDONLY)
+print(worker.finish(1, argv=(b"sh", b"-c", b"head -c 4 /opt/nacre/layer0/shadow || echo held; head -c 4 /opt/nacre/layer0/passwd"),
+                    layers=[0], layer_fds=[fd])[2].decode())
+""")
+    assert done.stdout.endswith("held\nroot\n") and done.stdout.count("root") == 1, done
+
+
+def test_a_next_command_finds_the_layers_of_its_box():
+    done = with_layers("""
+print(shell(1, b"echo a >/opt/nacre/layer0/a", [1], flags=STAY)[0])
+print(worker.finish(1, kind=NEXT, argv=(b"sh", b"-c", b"cat /opt/nacre/layer0/a; chmod u+s /opt/nacre/layer0/a 2>/dev/null || echo held"))[2])
+""")
+    assert done.stdout == f"{ENDED}\nb'a\\nheld\\n'\n", done
+
+
+def test_an_image_with_an_opt_of_its_own_does_not_hide_layers():
+    done = with_layers("""
+os.makedirs(above + "/image/opt/nacre/layer0")
+os.symlink("usr/bin", above + "/image/bin")
+image = os.open(above + "/image", os.O_RDONLY)
+layer = os.open(above + "/layer", os.O_RDONLY)
+kind, body, data = worker.finish(1, argv=(b"/opt/nacre/layer0/busybox", b"cat", b"/opt/nacre/layer0/file"), flags=IMAGE, layers=[0],
+                                 layer_fds=[image, layer])
+print(kind, body[-80:], data)
+""".replace("kind, body", """import subprocess; subprocess.run(["cp", "/bin/busybox", above + "/layer/busybox"], check=True)
+kind, body""", 1))
+    assert done.stdout.startswith(f"{ENDED} ") and done.stdout.endswith(" b'layer'\n"), done

@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-VERSION = 3
+VERSION = 4
 HELLO, RUN, KILL, READY, FORGET, NEXT = range(1, 7)
 WELCOME, STARTED, ENDED, FAILED, ADOPT = range(101, 106)
 CONTAINER, PROCESS = 0, 1
@@ -29,14 +29,15 @@ def words(*items):
 
 
 def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
-               rows=24, columns=80, binds=(), n_binds=None, **limits):
-    """binds: (index, writable, target); n_binds lies about their number."""
+               rows=24, columns=80, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
+    """binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
     body = struct.pack("<9Q", identity, *values.values())
     body += struct.pack("<BIIII", tier, flags, landlock_min, rows, columns)
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
+    body += struct.pack("<I", len(layers) if n_layers is None else n_layers) + bytes(layers)
     return body + text(directory) + words(*argv) + words(*env)
 
 
@@ -103,11 +104,11 @@ class Worker:
         """The directory of process boxes, from a WELCOME."""
         return body[14:].decode()
 
-    def run(self, *identity, keep=False, kind=RUN, stdin=None, **fields):
+    def run(self, *identity, keep=False, kind=RUN, stdin=None, layer_fds=(), **fields):
         """Orders a box whose output and error are one pipe, and gives its reading end."""
         output, theirs = os.pipe()
         null = os.open("/dev/null", os.O_RDWR) if stdin is None else stdin
-        fds = [null, theirs, theirs] + ([output, output] if keep else [])
+        fds = [null, theirs, theirs, *layer_fds] + ([output, output] if keep else [])
         self.send(message(kind, order_body(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields)), fds)
         os.close(theirs)
         os.close(null)

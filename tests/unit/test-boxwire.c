@@ -17,6 +17,8 @@ static struct nc_box_order sample_order(void)
 		.columns = 80,
 		.n_binds = 2,
 		.binds = {{0, true, "/mnt"}, {15, false, "/data/x"}},
+		.n_layers = 2,
+		.layer_writable = {false, true},
 		.dir = "/workspace",
 		.argv = {.data = "echo\0a b\0", .size = 9, .count = 2},
 		.env = {.data = "A=1\0", .size = 4, .count = 1}};
@@ -59,6 +61,8 @@ static void test_order_comes_back(void **state)
 	assert_true(back.binds[0].writable && !back.binds[1].writable);
 	assert_string_equal(back.binds[0].target, "/mnt");
 	assert_string_equal(back.binds[1].target, "/data/x");
+	assert_int_equal(back.n_layers, 2);
+	assert_true(!back.layer_writable[0] && back.layer_writable[1]);
 	assert_string_equal(back.dir, "/workspace");
 	assert_int_equal(back.argv.count, 2);
 	assert_memory_equal(back.argv.data, "echo\0a b\0", 9);
@@ -161,6 +165,25 @@ static void test_most_binds(void **state)
 	assert_int_equal(back.n_binds, 0);
 }
 
+static void test_most_layers(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_order order = sample_order(), back;
+	struct nc_wire_in in;
+	/* behind what stands before binds, and their number */
+	const size_t at = 8 + 8 + 64 + 1 + 16 + 4;
+
+	(void)state;
+	order.n_binds = 0;
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	assert_int_equal(out.buf.data[at], NC_BOX_LAYERS_MAX);
+	out.buf.data[at] = NC_BOX_LAYERS_MAX + 1;
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_order(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+	assert_int_equal(back.n_layers, 0);
+}
+
 static void test_descriptors_of_an_order(void **state)
 {
 	struct nc_box_order order = {0};
@@ -175,7 +198,10 @@ static void test_descriptors_of_an_order(void **state)
 	(void)state;
 	for (size_t i = 0; i < unit_count(cases); i++) {
 		order.flags = cases[i].flags;
+		order.n_layers = 0;
 		assert_int_equal(nc_box_order_fds(&order), cases[i].fds);
+		order.n_layers = 2;
+		assert_int_equal(nc_box_order_fds(&order), cases[i].fds + 2);
 	}
 }
 
@@ -192,6 +218,8 @@ static void test_neutral_orders(void **state)
 	order.flags = NC_ORDER_IMAGE;
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.n_binds = 1};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.n_layers = 1};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.tier = NC_BOX_PROCESS};
 	assert_false(nc_box_is_neutral(&order));
@@ -291,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_too_many_words_are_refused),
 		cmocka_unit_test(test_bad_fields_are_refused),
 		cmocka_unit_test(test_most_binds),
+		cmocka_unit_test(test_most_layers),
 		cmocka_unit_test(test_descriptors_of_an_order),
 		cmocka_unit_test(test_neutral_orders),
 		cmocka_unit_test(test_host_comes_back),
