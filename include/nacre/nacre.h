@@ -74,7 +74,8 @@ void nacre_engine_free(struct nacre_engine *engine);
  * of the request is in the reply's member "status"; one that is not understood has the status
  * "invalid" and a list of "faults", one that found no room "refused". Calls back, for others, as
  * nacre_engine_dispatch() does.
- * -EPIPE: the engine is gone, and so for all that take one; -ENOMEM; -EINVAL: a NULL pointer.
+ * -EPIPE: the engine is gone, and so for all that take one: what is open has no reply any more, and
+ * no calls back come. -ENOMEM; -EINVAL: a NULL pointer.
  */
 int nacre_engine_execute(
 	struct nacre_engine *engine, const char *request, char **ret_reply, struct nacre_err *err);
