@@ -34,6 +34,7 @@ static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_top,
 	&nc_verb_config,
 	&nc_verb_completion,
+	&nc_verb_engine,
 	NULL,
 };
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,12 +14,12 @@
 #include "box/store.h"
 #include "cli/cli.h"
 #include "cli/order.h"
+#include "cli/recording.h"
 #include "engine/engine.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 #include "watch/record.h"
-#include "watch/recorder.h"
 
 static bool arg_cache, arg_json;
 static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
@@ -342,31 +341,6 @@ static void say(const char *text)
 	fprintf(stderr, "nacre run: %s\n", text);
 }
 
-/* The worker's end of a socket to it, or -errno: then nothing is recorded, and that is said. */
-static int start_recorder(const struct nc_config *config, int *ret_witness_fd)
-{
-	const struct nc_history_config *limits = &config->main.history;
-	struct nc_recorder_setup setup = {.blob_bytes = limits->blobs_mb.number << 20,
-		.journal_bytes = limits->journal_mb.number << 20,
-		.days = limits->days.number};
-	cleanup_close int pidfd = -EBADF;
-	struct nacre_err err = {0};
-	int ends[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	setup.witness_fd = ends[1];
-	r = nc_recorder_start(&setup, &pidfd, &err);
-	(void)close(ends[1]);
-	if (r < 0) {
-		(void)close(ends[0]);
-		fprintf(stderr, "nacre run: Not recorded: %s\n", err.message);
-		return r;
-	}
-	*ret_witness_fd = ends[0];
-	return r;
-}
-
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	struct nc_request *request, int input_fd, int cache_fd, struct nc_record *record,
@@ -489,7 +463,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
-	record_fd = start_recorder(cli->config, &setup.witness_fd);
+	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
 	r = nc_spawn_start(&spawn, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)

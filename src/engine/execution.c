@@ -305,6 +305,7 @@ void nc_execution_begin(struct nc_execution *execution)
 		finish(execution);
 		return;
 	}
+	nc_execution_plan(execution);
 	begin_stage(execution);
 }
 

@@ -96,10 +96,16 @@ struct nc_execution {
 };
 
 /*
- * Before any box: languages, analysis, tier, limits and stages. Errors are in execution->status
- * and ->error, which then have the reply.
+ * Before any box: languages, analysis, tier and limits. Errors are in execution->status and
+ * ->error, which then have the reply.
  */
 void nc_execution_prepare(struct nc_execution *execution);
+
+/*
+ * When its turn has come: compiled programs that are kept, and stages. Not earlier, or those that
+ * wait would hold their programs in memory, and not find what was compiled meanwhile.
+ */
+void nc_execution_plan(struct nc_execution *execution);
 
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);

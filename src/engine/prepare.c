@@ -230,11 +230,12 @@ static void add_stage(
 	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
 }
 
-static void plan(struct nc_execution *execution)
+void nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
 	bool captures = request->capture.count > 0;
 
+	nc_programs_find(execution);
 	for (size_t i = 0; i < request->n_steps; i++) {
 		if (!execution->step[i].runtime->compile.argv || execution->step[i].program)
 			continue;
@@ -296,8 +297,4 @@ void nc_execution_prepare(struct nc_execution *execution)
 	if (check_host(execution) < 0)
 		return;
 	execution->kept = nc_results_find(execution);
-	if (execution->kept)
-		return;
-	nc_programs_find(execution);
-	plan(execution);
 }
