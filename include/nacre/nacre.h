@@ -155,6 +155,15 @@ struct nacre_engine_load {
 int nacre_engine_load(
 	struct nacre_engine *engine, struct nacre_engine_load *ret_load, struct nacre_err *err);
 
+/*
+ * What was executed on this machine by this user, the newest first, at most limit (0: 100): a JSON
+ * object with a list "executions" (docs/history.md). Needs no engine; of the options, which may be
+ * NULL, program and config_dir count. -EIO: nothing was recorded yet, or it could not be read;
+ * nacre says why on standard error.
+ */
+int nacre_engine_history(const struct nacre_engine_options *options, size_t limit,
+	char **ret_history, struct nacre_err *err);
+
 /* ---- The security manager ---------------------------------------------------------------- */
 
 /*

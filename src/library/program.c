@@ -106,36 +106,40 @@ static void make_words(struct words *words, const struct nacre_engine_options *o
 
 /*
  * In the child, which may be a copy of a process with threads: system calls alone. What the caller
- * blocks or ignores, has open or reads from is none of the engine's business.
+ * blocks or ignores, has open or reads from is none of its business. fds: what it gets as standard
+ * output and as descriptor 3; -EBADF: /dev/null, and nothing.
  */
-_Noreturn static void become_engine(const char *path, const char *const *words, int socket_fd)
+_Noreturn static void become_program(const char *path, const char *const *words, const int fds[2])
 {
 	const struct sigaction standard = {.sa_handler = SIG_DFL};
+	int socket_fd = -EBADF, output_fd = -EBADF, null_fd, r = 0;
 	sigset_t none;
-	int null_fd, r = 0;
 
 	(void)sigemptyset(&none);
 	for (int i = 1; i < NSIG; i++)
 		(void)sigaction(i, &standard, NULL); /* two cannot be changed */
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	/* out of the way of the places where they go */
-	socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, ENGINE_FD + 1);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	null_fd = null_fd < 0 ? null_fd : fcntl(null_fd, F_DUPFD_CLOEXEC, ENGINE_FD + 1);
-	if (socket_fd < 0 || null_fd < 0)
+	output_fd = fds[0] < 0 ? null_fd : fcntl(fds[0], F_DUPFD_CLOEXEC, ENGINE_FD + 1);
+	if (fds[1] >= 0)
+		r |= socket_fd = fcntl(fds[1], F_DUPFD_CLOEXEC, ENGINE_FD + 1);
+	if (output_fd < 0 || null_fd < 0)
 		_exit(EXIT_NO_PROGRAM);
 	r |= dup2(null_fd, STDIN_FILENO);
-	r |= dup2(null_fd, STDOUT_FILENO);
+	r |= dup2(output_fd, STDOUT_FILENO);
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
 		r |= dup2(null_fd, STDERR_FILENO);
-	r |= dup2(socket_fd, ENGINE_FD);
-	if (r >= 0 && close_range(ENGINE_FD + 1, ~0U, 0) == 0)
+	if (socket_fd >= 0)
+		r |= dup2(socket_fd, ENGINE_FD);
+	if (r >= 0 && close_range(socket_fd >= 0 ? ENGINE_FD + 1 : ENGINE_FD, ~0U, 0) == 0)
 		(void)execv(path, (char *const *)(uintptr_t)words);
 	_exit(EXIT_NO_PROGRAM);
 }
 
 /* The child's pid, or -errno. No handler of the caller's may run in the child. */
-static pid_t fork_engine(const char *path, const char *const *words, int socket_fd)
+static pid_t fork_program(const char *path, const char *const *words, const int fds[2])
 {
 	sigset_t all, before;
 	pid_t pid;
@@ -144,7 +148,7 @@ static pid_t fork_engine(const char *path, const char *const *words, int socket_
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	pid = fork();
 	if (pid == 0)
-		become_engine(path, words, socket_fd);
+		become_program(path, words, fds);
 	if (pid < 0)
 		pid = -errno;
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -170,7 +174,7 @@ int nc_program_start(struct nc_program *program, const struct nacre_engine_optio
 	theirs = ends[1];
 	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
 		return nc_err_errno(err, -errno, "Prepare the socket");
-	pid = fork_engine(path, words.word, theirs);
+	pid = fork_program(path, words.word, (const int[]){-EBADF, theirs});
 	if (pid < 0)
 		return nc_err_errno(err, (int)pid, "Fork");
 	pidfd = nc_pidfd_open(pid);
@@ -180,6 +184,52 @@ int nc_program_start(struct nc_program *program, const struct nacre_engine_optio
 		return nc_err_errno(err, pidfd, "Hold the engine's process");
 	}
 	*program = (struct nc_program){.fd = take_fd(ours), .pidfd = pidfd};
+	return 0;
+}
+
+/* Waits for it; what it said on standard error was the caller's to see. */
+static int wait_for(pid_t pid, struct nacre_err *err)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return nc_err_errno(err, -errno, "Wait for nacre");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return nc_err_set(err, -EIO, "nacre ended with %s %d",
+		WIFEXITED(status) ? "status" : "signal",
+		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+}
+
+int nc_program_ask(const char *program, const char *const *words, size_t max, char **ret_text,
+	struct nacre_err *err)
+{
+	cleanup_close int ours = -EBADF, theirs = -EBADF;
+	cleanup_free char *text = NULL;
+	char path[4096];
+	size_t size;
+	int ends[2], ended, r = find_program(program, path, sizeof(path), err);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return nc_err_errno(err, -errno, "Make a pipe");
+	ours = ends[0];
+	theirs = ends[1];
+	pid = fork_program(path, words, (const int[]){theirs, -EBADF});
+	if (pid < 0)
+		return nc_err_errno(err, (int)pid, "Fork");
+	theirs = nc_fd_close(theirs);
+	r = nc_fd_read_all(ours, max, &text, &size);
+	ours = nc_fd_close(ours); /* a program that says too much is not waited for in vain */
+	ended = wait_for(pid, err);
+	if (ended < 0)
+		return ended;
+	if (r < 0)
+		return nc_err_errno(err, r, "Read what nacre says");
+	*ret_text = take_ptr(text);
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 #ifndef NC_LIBRARY_PROGRAM_H
 #define NC_LIBRARY_PROGRAM_H
 
+#include <stddef.h>
+
 #include "base/error.h"
 
 struct nc_program {
@@ -14,6 +16,13 @@ struct nc_program {
  * may not be done there.
  */
 int nc_program_start(struct nc_program *program, const struct nacre_engine_options *options,
+	struct nacre_err *err);
+
+/*
+ * Runs `nacre` with these words, which end in NULL, and hands out what it prints, at most max
+ * bytes, to be freed by the caller. program: see struct nacre_engine_options.
+ */
+int nc_program_ask(const char *program, const char *const *words, size_t max, char **ret_text,
 	struct nacre_err *err);
 
 /* Hangs up, waits for its end, and makes it end if that takes too long. */

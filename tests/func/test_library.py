@@ -1,14 +1,13 @@
 """libnacre from outside: its names, its examples as root and as a user, what it leaves, and programs that try it."""
 
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, ROOT, environment
+from conftest import BUILD, NOBODY, ROOT, environment, open_way
 from leftovers import Leftovers
 from test_engine import AS_NOBODY, is_sanitized, user_with_boxes  # noqa: F401
 
@@ -46,17 +45,14 @@ def place(programs):
 @pytest.fixture
 def home(tmp_path_factory):
     directory = tmp_path_factory.mktemp("home")
-    for part in (directory, *directory.parents):
-        if part == pathlib.Path("/tmp"):
-            break
-        part.chmod(0o755)
+    open_way(directory)
     os.chown(directory, NOBODY, NOBODY)
     return directory
 
 
 def run(*command, home, env=None, timeout=300, **options):
     return subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=timeout,
-                          env={**environment(home), **(env or {})}, **options)
+                          env={**environment(home), "NACRE_STATE": str(home / "state"), **(env or {})}, **options)
 
 
 @pytest.fixture
@@ -67,7 +63,7 @@ def leaves_nothing():
 
 
 def test_there_are_examples():
-    assert EXAMPLES == ["check", "hello", "monitor", "parallel", "stream"]
+    assert EXAMPLES == ["check", "hello", "history", "monitor", "parallel", "stream"]
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLES if name != "parallel"])
@@ -83,8 +79,7 @@ def test_example(place, home, leaves_nothing, request, name, who):
 def test_five_hundred_mixed_requests_have_five_hundred_right_answers(place, home, leaves_nothing, request, who):
     if who == "user":
         request.getfixturevalue("user_with_boxes")
-    done = run(*(AS_NOBODY if who == "user" else []), place / "parallel", "500", "8", home=home, timeout=600,
-               env={"NACRE_STATE": str(home / "state")})
+    done = run(*(AS_NOBODY if who == "user" else []), place / "parallel", "500", "8", home=home, timeout=600)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr[-2000:]
     assert done.stdout.endswith("500 done\n500 of 500 right\n")
 
