@@ -99,7 +99,7 @@ static int add_file(json_t *files, const char *word, struct nacre_err *err)
 	char *colon = source ? strrchr(source, ':') : NULL;
 	const char *target;
 	struct stat status;
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	if (!source)

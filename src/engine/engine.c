@@ -227,6 +227,9 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		.input_fd = input_fd,
 		.submitted_ns = nc_clock_ns()};
 	*request = (struct nc_request){0};
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
 	if (nc_id_new("ex", execution->id) < 0) {
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");

@@ -126,7 +126,7 @@ static int take_program(struct nc_execution *execution)
 		return 0;
 	}
 	return nc_execution_fail(execution, "internal_error",
-		"The compiler left no program, or one of more than %u MiB", NC_PROGRAM_MAX >> 20);
+		"The compiler left no program, or one of more than %u MiB", NC_TAKEN_MAX >> 20);
 }
 
 static int choose_run(struct nc_execution *execution)
@@ -284,8 +284,7 @@ static void begin_stage(struct nc_execution *execution)
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
 		nc_unpack_done(&execution->unpack);
 		execution->unpack_error = 0;
-		nc_unpack_init(&execution->unpack,
-			stage->kind == NC_STAGE_FETCH ? NC_PROGRAM_MAX : NC_CAPTURE_BYTES_MAX);
+		nc_unpack_init(&execution->unpack, NC_TAKEN_MAX);
 	}
 	r = nc_execution_order(execution, &spec);
 	if (r == 0)
@@ -306,9 +305,6 @@ void nc_execution_begin(struct nc_execution *execution)
 		finish(execution);
 		return;
 	}
-	for (size_t i = 0; i < execution->request.n_steps; i++)
-		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
-			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
 	nc_execution_plan(execution);
 	begin_stage(execution);
 }

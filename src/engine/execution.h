@@ -13,10 +13,8 @@
 
 /* What a reply holds of one stream. */
 #define NC_INLINE_MAX (1U << 20)
-/* A compiled program that is taken out of its box. */
-#define NC_PROGRAM_MAX (64U << 20)
-/* All captured files of one execution. */
-#define NC_CAPTURE_BYTES_MAX (64U << 20)
+/* A compiled program that is taken out of its box, or all captured files of one execution. */
+#define NC_TAKEN_MAX (64U << 20)
 
 /* What is done in a box, one after the other. */
 enum nc_stage_kind {

@@ -50,7 +50,7 @@ void nc_programs_find(struct nc_execution *execution)
 		if (!step->runtime->compile.argv)
 			continue;
 		make_key(execution, step);
-		step->from_cache = nc_keep_read(cache_fd, KIND, step->key, NC_PROGRAM_MAX,
+		step->from_cache = nc_keep_read(cache_fd, KIND, step->key, NC_TAKEN_MAX,
 					   &step->program, &step->program_size) == 0;
 	}
 }

@@ -17,7 +17,7 @@
 
 #define KIND "results"
 /* A reply: two streams, and files that may be as large again in base64. */
-#define RESULT_MAX (4U * NC_INLINE_MAX + 2U * NC_CAPTURE_BYTES_MAX)
+#define RESULT_MAX (4U * NC_INLINE_MAX + 2U * NC_TAKEN_MAX)
 
 static bool is_wanted(const struct nc_execution *execution)
 {

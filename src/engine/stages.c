@@ -1,4 +1,5 @@
 /* What the stages of an execution order from the spawner. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,7 +110,7 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 	struct nc_buf *stream = &execution->stream;
 	bool build = is_build(stage, execution);
 
-	stream->max = NC_REQUEST_FILES_SIZE_MAX + (size_t)NC_REQUEST_STEPS_MAX * NC_PROGRAM_MAX +
+	stream->max = NC_REQUEST_FILES_SIZE_MAX + (size_t)NC_REQUEST_STEPS_MAX * NC_TAKEN_MAX +
 		      STREAM_EXTRA;
 	for (size_t i = 0; i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
@@ -143,8 +144,7 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 	execution->order.flags |= NC_ORDER_FILES;
 	if (stage->kind == NC_STAGE_PUT)
 		return;
-	(void)snprintf(bytes, sizeof(bytes), "%u",
-		stage->kind == NC_STAGE_FETCH ? NC_PROGRAM_MAX : NC_CAPTURE_BYTES_MAX);
+	(void)snprintf(bytes, sizeof(bytes), "%u", NC_TAKEN_MAX);
 	(void)snprintf(files, sizeof(files), "%u", NC_CAPTURE_FILES_MAX);
 	nc_word_add(&execution->argv, bytes);
 	nc_word_add(&execution->argv, files);
@@ -211,6 +211,8 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	int r;
 
 	find_paths(execution, step, &paths);
+	/* what runs is one step's; files may be those of all */
+	assert(step || stage->kind == NC_STAGE_PUT || stage->kind == NC_STAGE_CAPTURE);
 	switch (stage->kind) {
 	case NC_STAGE_COMPILE:
 		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);

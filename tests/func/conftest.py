@@ -81,11 +81,11 @@ def user_namespaces():
 
 
 def open_way(directory):
-    """Lets every user pass through what pytest has closed on the way to a directory; nothing else is changed."""
+    """Lets every user pass and look through what pytest has closed on the way to a directory; nothing else is changed."""
     for part in (directory, *directory.parents):
         mode = part.stat().st_mode
-        if not mode & 0o001:
-            part.chmod(mode & 0o7777 | 0o111)
+        if mode & 0o005 != 0o005:
+            part.chmod(mode & 0o7777 | 0o055)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import NACRE, NOBODY, ROOT, environment
+from conftest import NACRE, NOBODY, ROOT, environment, open_way
 
 BAD = sorted((pathlib.Path(__file__).parent / "config-bad").iterdir())
 
@@ -192,10 +192,7 @@ def test_unreadable_things(nacre, tmp_path):
 
 def test_unreadable_file_is_an_error_not_a_default(reachable_copy, tmp_path):
     tmp_path.chmod(0o755)
-    for part in tmp_path.parents:
-        if part == pathlib.Path("/tmp"):
-            break
-        part.chmod(0o755)
+    open_way(tmp_path)
     (tmp_path / "nacre.yaml").write_text("color: never\n")
     (tmp_path / "nacre.yaml").chmod(0o600)
     done = subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", reachable_copy,

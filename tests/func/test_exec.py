@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, NOBODY, environment
+from conftest import BUILD, NOBODY, environment, open_way
 
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
 
@@ -20,10 +20,7 @@ PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-fil
 def programs(tmp_path_factory):
     """Copies that an ordinary user may execute, wherever the build tree is."""
     directory = tmp_path_factory.mktemp("programs")
-    for part in (directory, *directory.parents):
-        if part == pathlib.Path("/tmp"):
-            break
-        part.chmod(0o755)
+    open_way(directory)
     for name in PROGRAMS:
         shutil.copy(BUILD / name, directory / name)
     return directory

@@ -15,7 +15,7 @@ import time
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, open_way
 from recordwire import (AUDIT, BLOB, BORN, DIED, EXECUTION, FINISH, HELLO, NOTE, OPEN, OWNER, RECEIPT, SECURITY, VERSION, Recorder, blob,
                         check_chain, death, entry, greeting, hand_over, lines, make_history, message, note, read_key, sealed, segments, text)
 
@@ -418,10 +418,7 @@ def test_old_records_are_retired_and_the_rest_verifies(history, audit):
                                     "kill -9 $PID", "cat /proc/$PID/mem", "ls /proc/$PID/fd"])
 def test_a_worker_that_was_taken_over_has_no_way_to_the_files(as_root, history, attack):
     """With its user id alone, as if Landlock and filter had fallen."""
-    for path in (history.parent, *history.parent.parents):
-        if path == pathlib.Path("/tmp"):
-            break
-        path.chmod(0o755)
+    open_way(history.parent)
     (history.parent / "verify.key").chmod(0o400)
     worker = str(0x70000000 - 1)
     with Recorder(history) as recorder:
