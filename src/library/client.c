@@ -99,6 +99,12 @@ static struct nc_ticket *add_ticket(struct nacre_engine *engine, const struct nc
 	return ticket;
 }
 
+/* Memory, not bytes of output alone: a program may print one byte at a time. */
+static size_t cost_of(const struct nc_event *event)
+{
+	return sizeof(*event) + event->size;
+}
+
 static int add_event(struct nacre_engine *engine, const struct nc_event *head, const char *data)
 {
 	struct nc_event *event = calloc(1, sizeof(*event) + head->size + 1);
@@ -106,11 +112,12 @@ static int add_event(struct nacre_engine *engine, const struct nc_event *head, c
 	if (!event)
 		return -ENOMEM;
 	*event = *head;
-	memcpy(event->data, data, head->size);
+	if (head->size > 0)
+		memcpy(event->data, data, head->size);
 	*engine->events_end = event;
 	engine->events_end = &event->next;
 	if (!event->done)
-		engine->events_size += event->size;
+		engine->events_size += cost_of(event);
 	return 0;
 }
 
@@ -196,20 +203,22 @@ static int take_output(struct nacre_engine *engine, struct nc_ticket *ticket, co
 		.n = ticket->n,
 		.stream = is_error ? NACRE_STDERR : NACRE_STDOUT,
 		.size = json_string_length(plain)};
-	const char *data = plain ? json_string_value(plain) : "";
+	const char *data = json_string_value(plain);
 	cleanup_free char *decoded = NULL;
 	size_t at;
 	int r = 0;
 
 	if (!ticket->listener.output || ticket->discard)
 		return 0;
+	if (!json_is_string(encoded ? encoded : plain))
+		return -EPROTO;
 	if (encoded)
 		r = nc_base64_decode(json_string_value(encoded), json_string_length(encoded),
 			&decoded, &head.size, &at);
 	ticket->dropped[is_error] += dropped > 0 ? (uint64_t)dropped : 0;
 	if (r < 0)
 		return r == -EINVAL ? -EPROTO : r;
-	if (engine->events_size + head.size > NC_LIBRARY_EVENTS_MAX) {
+	if (engine->events_size + cost_of(&head) > NC_LIBRARY_EVENTS_MAX) {
 		ticket->dropped[is_error] += head.size;
 		return 0;
 	}
@@ -374,7 +383,7 @@ int nc_client_call_back(struct nacre_engine *engine)
 		if (!engine->events)
 			engine->events_end = &engine->events;
 		if (!event->done)
-			engine->events_size -= event->size;
+			engine->events_size -= cost_of(event);
 		if (event->done)
 			to->done(to->context, event->n, event->data);
 		else

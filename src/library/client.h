@@ -50,7 +50,7 @@ struct nacre_engine {
 	uint64_t last_n;
 	struct nc_ticket *tickets, **tickets_end; /* in the order of their numbers */
 	struct nc_event *events, **events_end;
-	size_t events_size; /* of their output */
+	size_t events_size; /* of those with output */
 	size_t n_answers;   /* that wait for the program to fetch them */
 	size_t max_queued;
 	bool ready, signalled;

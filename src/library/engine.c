@@ -122,17 +122,19 @@ static struct nc_ticket *find_any(const struct nacre_engine *engine)
 	return found;
 }
 
-static int find_waited(const struct nacre_engine *engine, uint64_t wanted,
-	struct nc_ticket **ret_ticket, struct nacre_err *err)
+/* The one to wait for; NULL: there is none, and *ret_error says why. */
+static struct nc_ticket *find_waited(
+	const struct nacre_engine *engine, uint64_t wanted, int *ret_error, struct nacre_err *err)
 {
 	struct nc_ticket *ticket = wanted ? nc_client_find(engine, wanted) : find_any(engine);
 
-	if (!ticket || !is_execution(ticket))
-		return nc_err_set(err, -ENOENT, "There is no such execution to wait for");
-	if (ticket->listener.done)
-		return nc_err_set(err, -EBUSY, "The reply is told to the listener");
-	*ret_ticket = ticket;
-	return 0;
+	if (ticket && is_execution(ticket) && !ticket->listener.done)
+		return ticket;
+	if (ticket && is_execution(ticket))
+		*ret_error = nc_err_set(err, -EBUSY, "The reply is told to the listener");
+	else
+		*ret_error = nc_err_set(err, -ENOENT, "There is no such execution to wait for");
+	return NULL;
 }
 
 int nacre_engine_wait(struct nacre_engine *engine, uint64_t ticket, int timeout_ms,
@@ -140,13 +142,13 @@ int nacre_engine_wait(struct nacre_engine *engine, uint64_t ticket, int timeout_
 {
 	uint64_t deadline_ns =
 		nc_clock_ns() + (timeout_ms > 0 ? (unsigned int)timeout_ms * NC_NS_PER_MS : 0);
-	struct nc_ticket *found = NULL;
+	struct nc_ticket *found;
 	bool is_last = false;
-	int r;
+	int r = 0;
 
 	if (!engine || !ret_reply)
 		return nc_null_pointer(err);
-	while ((r = find_waited(engine, ticket, &found, err)) == 0 && !found->answer) {
+	while ((found = find_waited(engine, ticket, &r, err)) && !found->answer) {
 		if (is_last)
 			return nc_err_set(err, -ETIMEDOUT, "There is no reply yet");
 		is_last = timeout_ms >= 0 && nc_clock_ns() >= deadline_ns;
@@ -156,7 +158,7 @@ int nacre_engine_wait(struct nacre_engine *engine, uint64_t ticket, int timeout_
 		if (r < 0)
 			return r;
 	}
-	if (r < 0)
+	if (!found)
 		return r;
 	ticket = found->n;
 	r = nc_execute_take(engine, found, ret_reply, err);

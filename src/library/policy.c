@@ -60,8 +60,11 @@ int nacre_policy_risk(struct nacre_engine *engine, const char *language, const c
 		[NACRE_RISK_CRITICAL] = "critical"};
 	cleanup_json json_t *answer = NULL;
 	const char *risk;
-	int r = ret_risk ? ask(engine, language, code, NULL, &answer, err) : nc_null_pointer(err);
+	int r;
 
+	if (!ret_risk)
+		return nc_null_pointer(err);
+	r = ask(engine, language, code, NULL, &answer, err);
 	if (r < 0)
 		return r;
 	risk = json_string_value(json_object_get(report_of(answer), "risk"));
