@@ -16,6 +16,18 @@ struct nc_main_config {
 		struct nc_value format; /* enum nc_log_format */
 	} log;
 	struct nc_value color; /* enum nc_color */
+	struct {
+		struct nc_value max_mb; /* of all together */
+	} environments;
+	/* Where packages come from; not given: from nowhere. */
+	struct {
+		struct {
+			struct nc_value wheels;
+		} python;
+		struct {
+			struct nc_value tarballs;
+		} javascript;
+	} packages;
 };
 
 enum nc_color {

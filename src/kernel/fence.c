@@ -120,19 +120,25 @@ static uint64_t rights_of(enum nc_fence_right right, int abi)
 	return rights[right] & known_rights(abi);
 }
 
-static int allow(int ruleset_fd, const char *path, uint64_t rights)
+static int allow_opened(int ruleset_fd, int fd, uint64_t rights)
 {
-	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
 	struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
 	struct stat status;
 
-	if (fd < 0 || fstat(fd, &status) < 0)
+	if (fstat(fd, &status) < 0)
 		return -errno;
 	if (!S_ISDIR(status.st_mode))
 		rule.allowed_access &= FS_OF_FILES;
 	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+static int allow(int ruleset_fd, const char *path, uint64_t rights)
+{
+	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : allow_opened(ruleset_fd, fd, rights);
 }
 
 static int allow_all(int ruleset_fd, const struct nc_fence_path *paths, size_t n, int abi)
@@ -198,14 +204,24 @@ int nc_fence_all(void)
 
 int nc_fence_worker(const char *writable_dir)
 {
+	cleanup_close int fd =
+		writable_dir ? open(writable_dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+
+	return writable_dir && fd < 0 ? -errno : nc_fence_stores(&fd, 1);
+}
+
+int nc_fence_stores(const int *store_fds, size_t n_stores)
+{
 	cleanup_close int ruleset_fd = -EBADF;
 	int abi = make_ruleset(NET_ALL, &ruleset_fd);
 	int r = 0;
 
 	if (abi <= 0)
 		return abi;
-	if (writable_dir)
-		r = allow(ruleset_fd, writable_dir, known_rights(abi) & ~FS_NOT_IN_STORES);
+	for (size_t i = 0; r == 0 && i < n_stores; i++)
+		if (store_fds[i] >= 0)
+			r = allow_opened(
+				ruleset_fd, store_fds[i], known_rights(abi) & ~FS_NOT_IN_STORES);
 #if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
 	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
 	 * only */
