@@ -71,7 +71,7 @@ struct nc_build {
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
 	struct nc_buf report, said;
-	struct nc_stage stage; /* dir_fd -EBADF: there is none */
+	struct nc_staging stage; /* dir_fd -EBADF: there is none */
 	int layer_fd, lock_fd;
 	json_t *answer; /* of a box */
 	struct nc_build_result result;
@@ -87,7 +87,7 @@ static void build_free(struct nc_build *build)
 	const struct nc_environments *all = build->spec.environments;
 
 	if (build->stage.dir_fd >= 0)
-		(void)nc_stage_close(all->store_fd, false, &build->stage); /* else swept */
+		(void)nc_staging_close(all->store_fd, false, &build->stage); /* else swept */
 	nc_environment_unlock(all, build->key, build->lock_fd);
 	(void)nc_fd_close(build->layer_fd);
 	nc_environment_close(&build->result.environment);
@@ -398,11 +398,11 @@ static int open_stage(struct nc_build *build, struct nacre_err *err)
 {
 	int store_fd = build->spec.environments->store_fd;
 	cleanup_close int root_fd = -EBADF;
-	int r = nc_stage_open(store_fd, false, &build->stage, err);
+	int r = nc_staging_open(store_fd, false, &build->stage, err);
 
 	if (r < 0)
 		return r;
-	root_fd = nc_stage_root(&build->stage, false, err);
+	root_fd = nc_staging_root(&build->stage, false, err);
 	if (root_fd < 0)
 		return root_fd;
 	/* to read: the spawner takes no mere path descriptor */

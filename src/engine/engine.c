@@ -197,6 +197,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		.input_fd = input_fd,
 		.submitted_ns = nc_clock_ns()};
 	*request = (struct nc_request){0};
+	nc_environment_init(&execution->environment);
 	if (nc_id_new("ex", execution->id) < 0) {
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");
@@ -215,6 +216,8 @@ void nc_engine_cancel(struct nc_execution *execution)
 	execution->cancelled = true;
 	if (execution->command)
 		nc_command_cancel(execution->command);
+	else if (execution->build)
+		nc_build_cancel(execution->build);
 	else
 		take_turns(execution->engine);
 }
@@ -262,6 +265,12 @@ void nc_engine_free(struct nc_engine *engine)
 	while (engine->queue)
 		nc_execution_free(unqueue(engine, &engine->queue));
 	nc_hub_free(engine->hub); /* tells those that run, which ends them */
+	while (engine->running) { /* those that wait for another's packages */
+		struct nc_execution *execution = engine->running;
+
+		engine->running = execution->next;
+		nc_execution_free(execution);
+	}
 	for (size_t i = 0; i < NC_PROFILE_MAX; i++)
 		nc_policy_free(engine->policies[i]);
 	uv_close((uv_handle_t *)engine->turn, close_turn);

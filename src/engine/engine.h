@@ -16,6 +16,7 @@
 #include "engine/request.h"
 
 struct nc_engine;
+struct nc_environments;
 struct nc_execution;
 
 /* What all executions share; borrowed until the engine is freed. */
@@ -24,9 +25,10 @@ struct nc_engine_setup {
 	struct nc_spawn *spawn; /* greeted */
 	int landlock;		/* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
-	int cache_fd;		 /* a directory for what may be kept; or -EBADF */
-	size_t max_running;	 /* executions that have a box at once */
-	size_t max_queued;	 /* more are refused */
+	int cache_fd; /* a directory for what may be kept; or -EBADF */
+	const struct nc_environments *environments; /* for packages; NULL: there are none */
+	size_t max_running;			    /* executions that have a box at once */
+	size_t max_queued;			    /* more are refused */
 	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
 	size_t max_running_each; /* of one tenant; 0: no matter */
 };
@@ -36,6 +38,8 @@ struct nc_listener {
 	void *context;
 	/* what the program prints, as it comes; or NULL */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	/* what is being done before the program can run, for people; or NULL */
+	void (*progress)(void *context, const char *text);
 	/* once, as the last call; the reply is the listener's. NULL: no memory for one. */
 	void (*done)(void *context, json_t *reply);
 };

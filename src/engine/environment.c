@@ -269,11 +269,11 @@ static int write_lock(int root_fd, const json_t *lock)
 	return text ? nc_path_write(root_fd, LOCK, text, strlen(text), 0600) : -ENOMEM;
 }
 
-int nc_environment_keep(const struct nc_environments *all, const struct nc_stage *stage,
+int nc_environment_keep(const struct nc_environments *all, const struct nc_staging *stage,
 	const char *key, json_t *lock, struct nacre_err *err)
 {
-	cleanup_close int root_fd = nc_path_open(stage->dir_fd, NC_STAGE_ROOT, DIR_FLAGS, 0);
-	uint64_t bytes = root_fd < 0 ? 0 : nc_stage_measure(root_fd, LAYER);
+	cleanup_close int root_fd = nc_path_open(stage->dir_fd, NC_STAGING_ROOT, DIR_FLAGS, 0);
+	uint64_t bytes = root_fd < 0 ? 0 : nc_staging_measure(root_fd, LAYER);
 	int r;
 
 	if (bytes > nc_environments_each(all))
@@ -288,7 +288,7 @@ int nc_environment_keep(const struct nc_environments *all, const struct nc_stage
 	r = nc_environment_make_room(all, bytes, err);
 	if (r < 0)
 		return r;
-	r = nc_stage_commit(all->store_fd, stage, key);
+	r = nc_staging_commit(all->store_fd, stage, key);
 	return r < 0 ? nc_err_errno(err, r, "Name the environment") : 0;
 }
 
@@ -331,7 +331,7 @@ static int look_at(int store_fd, const char *key, struct entry *ret_entry)
 
 static int collect(int store_fd, struct entry **ret_entries, size_t *ret_count)
 {
-	cleanup_closedir DIR *dir = nc_stage_list(store_fd, ".");
+	cleanup_closedir DIR *dir = nc_staging_list(store_fd, ".");
 	struct entry *entries = NULL;
 	size_t count = 0;
 
@@ -384,7 +384,7 @@ int nc_environment_remove(const struct nc_environments *all, const char *key, st
 	if (fd == -ENOENT)
 		return nc_err_set(err, fd, "There is no environment '%s'", key);
 	return fd < 0 ? nc_err_errno(err, fd, "Open the environment %.12s", key)
-		      : nc_stage_remove(all->store_fd, key, err);
+		      : nc_staging_remove(all->store_fd, key, err);
 }
 
 struct room {
@@ -432,7 +432,7 @@ int nc_environment_make_room(
 
 void nc_environment_sweep(const struct nc_environments *all)
 {
-	cleanup_closedir DIR *dir = nc_stage_list(all->store_fd, ".");
+	cleanup_closedir DIR *dir = nc_staging_list(all->store_fd, ".");
 
 	for (struct dirent *name = dir ? readdir(dir) : NULL; name; name = readdir(dir)) {
 		const char *key = nc_text_after(name->d_name, BUILD_PREFIX);
@@ -440,5 +440,5 @@ void nc_environment_sweep(const struct nc_environments *all)
 
 		nc_environment_unlock(all, key, fd);
 	}
-	nc_stage_sweep(all->store_fd);
+	nc_staging_sweep(all->store_fd);
 }

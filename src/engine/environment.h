@@ -19,7 +19,7 @@
 #include <jansson.h>
 #include <time.h>
 
-#include "box/stage.h"
+#include "box/staging.h"
 #include "config/config.h"
 #include "engine/keep.h"
 
@@ -83,7 +83,7 @@ void nc_environment_unlock(const struct nc_environments *all, const char *key, i
  * the environment; removes others that were not used for longest if there is no room. "size" is
  * added to lock. -EFBIG: it is too large.
  */
-int nc_environment_keep(const struct nc_environments *all, const struct nc_stage *stage,
+int nc_environment_keep(const struct nc_environments *all, const struct nc_staging *stage,
 	const char *key, json_t *lock, struct nacre_err *err);
 
 struct nc_environment_entry {

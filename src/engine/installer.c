@@ -76,8 +76,6 @@ static const char python_install[] =
  * the box, which leads nowhere else. Seam: with an index behind the egress proxy the server goes,
  * and
  * --registry names that.
- *
- * import of ES modules knows no NODE_PATH: hook.mjs has it look beside itself as a last resort.
  */
 static const char javascript_install[] =
 	"'use strict';\n"
@@ -130,8 +128,7 @@ static const char javascript_install[] =
 	"'/opt/nacre/layer0';\n"
 	"    const tree = Object.entries(JSON.parse(fs.readFileSync(lock)).packages);\n"
 	"    fs.unlinkSync(lock);\n"
-	"    fs.writeFileSync('/tmp/env/hook.mjs', hook);\n"
-	"    execFileSync('cp', ['-R', '/tmp/env/node_modules', '/tmp/env/hook.mjs', layer]);\n"
+	"    execFileSync('cp', ['-R', '/tmp/env/node_modules', layer]);\n"
 	"    execFileSync('chmod', ['-R', 'a+rX,go-w,u+w', layer]);\n"
 	"    execFileSync('find', [layer, '-type', 'f', '-exec', 'chmod', 'a-w', '{}', '+']);\n"
 	"    console.log(JSON.stringify({interpreter: 'Node.js/' + process.versions.node,\n"
@@ -140,14 +137,6 @@ static const char javascript_install[] =
 	"            ...tarballs.get(integrity)}))}));\n"
 	"    process.exit(0);\n"
 	"}\n"
-	"const resolver = 'data:text/javascript,' + encodeURIComponent(`\n"
-	"export async function resolve(name, context, next) {\n"
-	"    try { return await next(name, context); } catch (error) {\n"
-	"        if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;\n"
-	"        return next(name, {...context, parentURL: 'file:///opt/nacre/layer0/hook.mjs'});\n"
-	"    }\n"
-	"}`);\n"
-	"const hook = `import {register} from 'node:module';\\nregister('${resolver}');\\n`;\n"
 	"const server = http.createServer(answer).listen(0, '127.0.0.1', () => {\n"
 	"    const base = `http://127.0.0.1:${server.address().port}/`;\n"
 	"    for (const file of fs.readdirSync(source).filter(name => "
@@ -188,8 +177,7 @@ static const struct nc_installer npm = {
 	.source_key = "packages.javascript.tarballs",
 	.source_noun = "tarball directory",
 	.fix = "apt-get install npm",
-	.env = WORDS("NODE_PATH=" NC_BOX_LAYER "0/node_modules",
-		"NODE_OPTIONS=--import=" NC_BOX_LAYER "0/hook.mjs"),
+	.env = WORDS("NODE_PATH=" NC_BOX_LAYER "0/node_modules"),
 };
 
 const struct nc_installer *nc_installer_of(enum nc_language language)

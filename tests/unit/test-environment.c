@@ -102,7 +102,7 @@ static void test_names_for_each_installer(void **state)
 static int keep(const struct nc_environments *all, char letter, size_t kilobytes, char *key)
 {
 	static char data[1U << 20];
-	struct nc_stage stage = {.dir_fd = -EBADF};
+	struct nc_staging stage = {.dir_fd = -EBADF};
 	struct nacre_err err = {0};
 	cleanup_json json_t *lock = json_pack("{s:s}", "language", "python");
 	cleanup_close int root_fd = -EBADF, layer_fd = -EBADF;
@@ -110,13 +110,13 @@ static int keep(const struct nc_environments *all, char letter, size_t kilobytes
 
 	memset(key, letter, NC_KEY_SIZE - 1);
 	key[NC_KEY_SIZE - 1] = '\0';
-	assert_int_equal(nc_stage_open(all->store_fd, false, &stage, &err), 0);
-	root_fd = nc_stage_root(&stage, false, &err);
+	assert_int_equal(nc_staging_open(all->store_fd, false, &stage, &err), 0);
+	root_fd = nc_staging_root(&stage, false, &err);
 	assert_int_equal(mkdirat(root_fd, "layer", 0755), 0);
 	layer_fd = openat(root_fd, "layer", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(nc_path_write(layer_fd, "file", data, kilobytes << 10, 0444), 0);
 	r = nc_environment_keep(all, &stage, key, lock, &err);
-	assert_int_equal(nc_stage_close(all->store_fd, false, &stage), 0);
+	assert_int_equal(nc_staging_close(all->store_fd, false, &stage), 0);
 	assert_int_equal(r, err.code);
 	return r;
 }
@@ -166,7 +166,7 @@ static void test_one_builds(void **state)
 	struct nc_environments *all = *state;
 	char key[NC_KEY_SIZE];
 	struct nacre_err err = {0};
-	struct nc_stage stage;
+	struct nc_staging stage;
 	int first, second;
 
 	memset(key, 'f', NC_KEY_SIZE - 1);
@@ -180,7 +180,7 @@ static void test_one_builds(void **state)
 	second = nc_environment_lock(all, key);
 	assert_true(second >= 0);
 	(void)nc_fd_close(second); /* as one that was killed */
-	assert_int_equal(nc_stage_open(all->store_fd, false, &stage, &err), 0);
+	assert_int_equal(nc_staging_open(all->store_fd, false, &stage, &err), 0);
 	(void)nc_fd_close(stage.dir_fd);
 	nc_environment_sweep(all);
 	assert_int_equal(faccessat(all->store_fd, stage.name, F_OK, 0), -1);
