@@ -86,6 +86,8 @@ static json_t *value_json(
 		return json_real((double)value->number / 1000);
 	if (field->type == NC_FIELD_CHOICE)
 		return json_string(scalar);
+	if (field->type == NC_FIELD_PATH)
+		return value->n_list > 0 ? json_string(value->list[0]) : json_null();
 	list = json_array();
 	for (size_t i = 0; list && i < value->n_list; i++) {
 		if (json_array_append_new(list, json_string(value->list[i])) < 0) {
@@ -99,6 +101,10 @@ static json_t *value_json(
 static void value_text(
 	const struct nc_field *field, const struct nc_value *value, struct nc_buf *out)
 {
+	if (field->type == NC_FIELD_PATH) {
+		nc_buf_adds(out, value->n_list > 0 ? value->list[0] : "none");
+		return;
+	}
 	if (field->type != NC_FIELD_LIST) {
 		nc_scalar_write(field, value->number, out);
 		return;

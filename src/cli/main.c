@@ -26,6 +26,7 @@ static const struct nc_option root_options[] = {
 static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_doctor,
 	&nc_verb_exec,
+	&nc_verb_env,
 	&nc_verb_check,
 	&nc_verb_history,
 	&nc_verb_audit,

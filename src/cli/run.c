@@ -16,6 +16,7 @@
 #include "cli/order.h"
 #include "cli/recording.h"
 #include "engine/engine.h"
+#include "engine/environment.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -327,6 +328,12 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	}
 }
 
+static void on_progress(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "nacre run: %s\n", text);
+}
+
 static void on_done(void *context, json_t *reply)
 {
 	struct task *task = context;
@@ -343,26 +350,31 @@ static void say(const char *text)
 
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
-	struct nc_request *request, int input_fd, int cache_fd, struct nc_record *record,
-	struct task *task, struct nacre_err *err)
+	struct nc_request *request, int input_fd, int cache_fd,
+	const struct nc_environments *environments, struct nc_record *record, struct task *task,
+	struct nacre_err *err)
 {
-	const struct nc_listener listener = {
-		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
+	const struct nc_listener listener = {.context = task,
+		.printed = arg_json ? NULL : on_printed,
+		.progress = arg_json ? NULL : on_progress,
+		.done = on_done};
+	const int stores[] = {cache_fd, environments->store_fd};
 	struct nc_engine_setup setup = {.loop = &task->loop,
 		.spawn = spawn,
 		.config = config,
 		.cache_fd = cache_fd,
 		.record = record->fd >= 0 ? record : NULL,
 		.say = say,
+		.environments = environments->store_fd >= 0 ? environments : NULL,
 		.max_running = 1,
 		.max_queued = 1};
 	struct nc_execution *execution;
 	struct nc_engine *engine = NULL;
-	char path[64];
 	int r;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", cache_fd);
-	setup.landlock = cache_fd >= 0 ? nc_fence_worker(path) : nc_fence_all();
+	setup.landlock = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
+	if (setup.environments)
+		nc_environment_sweep(setup.environments);
 	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r == 0)
 		r = uv_loop_init(&task->loop);
@@ -450,14 +462,20 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
+	cleanup_environments struct nc_environments environments;
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
 	int code, record_fd, r;
 
+	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
+	if (r == 0 && request.packages.count > 0)
+		r = nc_environments_open(&environments, cli->config, true, ranges, err);
+	if (r == 0 && request.packages.count > 0)
+		r = nc_environments_open_source(&environments, cli->config, err);
 	if (r < 0)
 		return r;
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
@@ -469,8 +487,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
 	if (r == 0)
-		r = run_as_worker(
-			&spawn, cli->config, &request, input_fd, cache_fd, &record, &task, err);
+		r = run_as_worker(&spawn, cli->config, &request, input_fd, cache_fd, &environments,
+			&record, &task, err);
 	if (r < 0)
 		return r;
 	if (!arg_json) {

@@ -21,6 +21,7 @@ enum nc_field_type {
 	NC_FIELD_MILLI, /* a decimal number, kept in thousandths; min and max are thousandths too */
 	NC_FIELD_CHOICE, /* one of the words in choices; the number is its index */
 	NC_FIELD_LIST,	 /* a list of words */
+	NC_FIELD_PATH,	 /* an absolute path, kept as a list of one; none is built in */
 };
 
 struct nc_value {
@@ -28,7 +29,7 @@ struct nc_value {
 	bool inherited;	   /* the value was taken over from a more general key */
 	unsigned int line; /* where in the file; 0: built in */
 	uint64_t number;   /* WHOLE, MILLI, CHOICE */
-	char **list;	   /* LIST: owned, NULL-terminated; NULL when empty */
+	char **list;	   /* LIST, PATH: owned, NULL-terminated; NULL when empty */
 	size_t n_list;
 };
 

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "box/settle.h"
 #include "box/unpack.h"
+#include "engine/build.h"
 #include "engine/detect.h"
 #include "engine/engine.h"
 #include "engine/output.h"
@@ -75,6 +76,12 @@ struct nc_execution {
 	struct nc_wish wish;
 	struct nc_stage stages[NC_STAGES_MAX];
 	size_t n_stages, at;
+	/* packages */
+	enum nc_language packages_language; /* of the steps that have them */
+	struct nc_build *build;		    /* while it works */
+	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
+	json_t *packages;	/* that there are; NULL: none were asked for, or not yet */
+	bool environment_built; /* for this execution */
 	/* the command that runs */
 	struct nc_command *command;
 	struct nc_box_order order;
