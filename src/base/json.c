@@ -73,6 +73,22 @@ int nc_json_parse(const char *text, size_t size, json_t **ret_value, struct nacr
 	return 0;
 }
 
+size_t nc_json_count(const char *text, size_t size)
+{
+	size_t count = 1;
+	bool in_string = false;
+
+	for (size_t i = 0; i < size; i++) {
+		if (text[i] == '"')
+			in_string = !in_string;
+		else if (in_string)
+			i += text[i] == '\\';
+		else
+			count += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	}
+	return count;
+}
+
 json_t *nc_json_text(const char *text, size_t size)
 {
 	static const char replacement[] = "\xef\xbf\xbd";

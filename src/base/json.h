@@ -22,6 +22,12 @@ static inline void nc_json_decrefp(json_t **place)
  */
 int nc_json_parse(const char *text, size_t size, json_t **ret_value, struct nacre_err *err);
 
+/*
+ * How many values text may hold: as many as it has commas and brackets outside of strings, and one.
+ * Each costs jansson some 100 bytes, so who parses much foreign text looks here first.
+ */
+size_t nc_json_count(const char *text, size_t size);
+
 /* A new string value; each byte that is not UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *nc_json_text(const char *text, size_t size);
 

@@ -68,6 +68,25 @@
 /* Ids, tenants, names of steps and of labels. */
 #define NC_REQUEST_NAME_MAX 64U
 
+/* One frame to `nacre engine`: a request and what is around it. */
+#define NC_FRAME_REQUEST_MAX (NC_REQUEST_SIZE_MAX + 64U * 1024)
+#define NC_FRAME_VALUES_MAX (NC_REQUEST_VALUES_MAX + 64U)
+/* One frame from it: most captured files of 64 MiB fit, written as text or as base64. */
+#define NC_FRAME_REPLY_MAX (256U * 1024 * 1024)
+#define NC_FRAME_REPLY_VALUES_MAX (4U * 1024 * 1024)
+/* What waits for a client that does not read: beyond the first live output is left out, beyond the
+ * second no more is read from it, beyond the third it is given up. */
+#define NC_SERVICE_STREAM_MAX (8U * 1024 * 1024)
+#define NC_SERVICE_PAUSE_MAX (64U * 1024 * 1024)
+#define NC_SERVICE_UNSENT_MAX (512U * 1024 * 1024)
+/* Frames of all executions that are open, together. */
+#define NC_SERVICE_REQUESTS_MAX (512U * 1024 * 1024)
+/* Executions at once, and that wait: each has three pipes, and some 40 KiB of its own. */
+#define NC_SERVICE_RUNNING_MAX 256U
+#define NC_SERVICE_QUEUED_MAX 65536U
+/* Live output that a program has not fetched from the library yet. */
+#define NC_LIBRARY_EVENTS_MAX (16U * 1024 * 1024)
+
 /* Processes of the machine that one look covers: twice the usual pid_max. */
 #define NC_PROCESSES_MAX 65536U
 /* Processes of a tree or a group that a monitor follows. */

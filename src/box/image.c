@@ -79,13 +79,13 @@ int nc_image_check_free(int store_fd, const char *name, struct nacre_err *err)
 	return fstatat(store_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ? taken(name, err) : 0;
 }
 
-int nc_image_commit(int store_fd, const struct nc_stage *stage, const char *name, bool replace,
+int nc_image_commit(int store_fd, const struct nc_staging *stage, const char *name, bool replace,
 	struct nacre_err *err)
 {
-	int r = nc_stage_commit(store_fd, stage, name);
+	int r = nc_staging_commit(store_fd, stage, name);
 
 	if (r == -EEXIST && replace)
-		r = renameat2(stage->dir_fd, NC_STAGE_ROOT, store_fd, name, RENAME_EXCHANGE) < 0
+		r = renameat2(stage->dir_fd, NC_STAGING_ROOT, store_fd, name, RENAME_EXCHANGE) < 0
 			    ? -errno
 			    : 0;
 	if (r == 0)
@@ -99,14 +99,14 @@ int nc_image_remove(int store_fd, const char *name, struct nacre_err *err)
 
 	if (r < 0)
 		return r;
-	r = nc_stage_remove(store_fd, name, err);
+	r = nc_staging_remove(store_fd, name, err);
 	return r == -ENOENT ? nc_err_set(err, r, "There is no image '%s'", name) : r;
 }
 
 int nc_image_visit(int store_fd, int (*visit)(void *context, const struct nc_image_entry *entry),
 	void *context)
 {
-	cleanup_closedir DIR *dir = nc_stage_list(store_fd, ".");
+	cleanup_closedir DIR *dir = nc_staging_list(store_fd, ".");
 	struct stat status;
 	int r = 0;
 
@@ -119,7 +119,7 @@ int nc_image_visit(int store_fd, int (*visit)(void *context, const struct nc_ima
 			fstatat(store_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(status.st_mode))
 			continue;
-		image.bytes = nc_stage_measure(store_fd, entry->d_name);
+		image.bytes = nc_staging_measure(store_fd, entry->d_name);
 		image.imported =
 			status.st_ctim; /* the rename to its name; mtime is the archive's */
 		r = visit(context, &image);

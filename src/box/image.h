@@ -5,7 +5,7 @@
  *
  * Theory of operation: the store belongs to the unprivileged side (NC_WORKER_ID when root started
  * us) and is closed to everybody else; boxes get at an image through the spawner's mount alone.
- * What stands in the store under its name is whole; see box/stage.h for how that is.
+ * What stands in the store under its name is whole; see box/staging.h for how that is.
  */
 #ifndef NC_IMAGE_H
 #define NC_IMAGE_H
@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/error.h"
-#include "box/stage.h"
+#include "box/staging.h"
 
 /* The image that needs no import: the host's own programs and libraries. */
 #define NC_IMAGE_HOST "host"
@@ -46,7 +46,7 @@ int nc_image_check_free(int store_fd, const char *name, struct nacre_err *err);
  * Gives <staging>/root its name. -EEXIST: there is such an image, and replace is false; else that
  * one is in the staging directory afterwards.
  */
-int nc_image_commit(int store_fd, const struct nc_stage *stage, const char *name, bool replace,
+int nc_image_commit(int store_fd, const struct nc_staging *stage, const char *name, bool replace,
 	struct nacre_err *err);
 
 /* Takes the image out of the store and removes it. -ENOENT with err: there is none. */

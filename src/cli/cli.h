@@ -91,6 +91,8 @@ extern const struct nc_verb nc_verb_check;
 extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
 extern const struct nc_verb nc_verb_doctor;
+extern const struct nc_verb nc_verb_engine;
+extern const struct nc_verb nc_verb_env;
 extern const struct nc_verb nc_verb_exec;
 extern const struct nc_verb nc_verb_history;
 extern const struct nc_verb nc_verb_image;

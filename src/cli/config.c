@@ -81,7 +81,8 @@ static int show_value(
 	const char *file = nc_config_file_names[at->file];
 	nc_buf_cleanup struct nc_buf text = NC_BUF(4U * 1024 * 1024);
 
-	if (!value->given) /* what is nowhere decided has no value to show */
+	/* what is nowhere decided has no value to show; a path may be none */
+	if (!value->given && field->type != NC_FIELD_PATH)
 		return 0;
 	nc_value_text(field, value, &text);
 	if (text.error < 0)

@@ -126,7 +126,7 @@ struct import {
 	bool ranges;
 	int source_fd, store_fd;
 	bool from_dir;
-	struct nc_stage stage;
+	struct nc_staging stage;
 	struct nc_order_args args;
 	struct nc_order order;
 };
@@ -249,13 +249,13 @@ static void show_to_box(struct import *import, int fd, bool writable, const char
 /* Makes the staging directory; from here on it must be removed again. */
 static int open_stage(struct import *import, struct nacre_err *err)
 {
-	int fd, r = nc_stage_open(import->store_fd, import->ranges, &import->stage, err);
+	int fd, r = nc_staging_open(import->store_fd, import->ranges, &import->stage, err);
 
 	if (r < 0)
 		return r;
-	fd = nc_stage_root(&import->stage, import->ranges, err);
+	fd = nc_staging_root(&import->stage, import->ranges, err);
 	if (fd < 0) {
-		(void)nc_stage_close(import->store_fd, import->ranges, &import->stage);
+		(void)nc_staging_close(import->store_fd, import->ranges, &import->stage);
 		return fd; /* the first error counts */
 	}
 	show_to_box(import, fd, true, "/image");
@@ -363,7 +363,7 @@ static int lock_in(int store_fd, struct nacre_err *err)
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", store_fd);
 	landlock = nc_fence_worker(path);
 	if (landlock >= 0)
-		nc_stage_sweep(store_fd);
+		nc_staging_sweep(store_fd);
 	r = landlock < 0 ? landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
 	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : landlock;
 }
@@ -401,7 +401,7 @@ static int import_as_worker(struct import *import, struct nc_spawn *spawn, const
 	import->order.run.cancel_fd = signal_fd;
 	if (r == 0)
 		r = fill_and_commit(import, spawn, err);
-	left = nc_stage_close(import->store_fd, false, &import->stage);
+	left = nc_staging_close(import->store_fd, false, &import->stage);
 	if (left < 0)
 		fprintf(stderr, "nacre image import: Left for the next import to remove: %s: %s\n",
 			import->stage.name, nc_errno_text(left));
@@ -441,7 +441,7 @@ static int run_import(const struct nc_cli *cli, int n_words, char **words, struc
 	setup.n_binds = import.order.n_bind_fds;
 	r = nc_spawn_start(&spawn, &setup, err);
 	if (r < 0) {
-		(void)nc_stage_close(import.store_fd, import.ranges, &import.stage);
+		(void)nc_staging_close(import.store_fd, import.ranges, &import.stage);
 		return r; /* the first error counts */
 	}
 	return import_as_worker(&import, &spawn, &caught, err);
@@ -482,7 +482,7 @@ static int run_remove(const struct nc_cli *cli, int n_words, char **words, struc
 	if (r >= 0)
 		r = nc_image_remove(store_fd, words[0], err);
 	if (store_fd >= 0)
-		nc_stage_sweep(store_fd);
+		nc_staging_sweep(store_fd);
 	return r < 0 ? r : NC_EXIT_OK;
 }
 

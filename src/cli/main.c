@@ -26,6 +26,7 @@ static const struct nc_option root_options[] = {
 static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_doctor,
 	&nc_verb_exec,
+	&nc_verb_env,
 	&nc_verb_check,
 	&nc_verb_policy,
 	&nc_verb_history,
@@ -35,6 +36,7 @@ static const struct nc_verb *const root_verbs[] = {
 	&nc_verb_top,
 	&nc_verb_config,
 	&nc_verb_completion,
+	&nc_verb_engine,
 	NULL,
 };
 

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,13 +15,14 @@
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/order.h"
+#include "cli/recording.h"
 #include "engine/engine.h"
+#include "engine/environment.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 #include "policy/book.h"
 #include "watch/record.h"
-#include "watch/recorder.h"
 
 static bool arg_cache, arg_json;
 static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
@@ -345,6 +345,12 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	}
 }
 
+static void on_progress(void *context, const char *text)
+{
+	(void)context;
+	fprintf(stderr, "nacre run: %s\n", text);
+}
+
 static void on_done(void *context, json_t *reply)
 {
 	struct task *task = context;
@@ -359,38 +365,17 @@ static void say(const char *text)
 	fprintf(stderr, "nacre run: %s\n", text);
 }
 
-/* The worker's end of a socket to it, or -errno: then nothing is recorded, and that is said. */
-static int start_recorder(const struct nc_config *config, int *ret_witness_fd)
-{
-	const struct nc_history_config *limits = &config->main.history;
-	struct nc_recorder_setup setup = {.blob_bytes = limits->blobs_mb.number << 20,
-		.journal_bytes = limits->journal_mb.number << 20,
-		.days = limits->days.number};
-	cleanup_close int pidfd = -EBADF;
-	struct nacre_err err = {0};
-	int ends[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return -errno;
-	setup.witness_fd = ends[1];
-	r = nc_recorder_start(&setup, &pidfd, &err);
-	(void)close(ends[1]);
-	if (r < 0) {
-		(void)close(ends[0]);
-		fprintf(stderr, "nacre run: Not recorded: %s\n", err.message);
-		return r;
-	}
-	*ret_witness_fd = ends[0];
-	return r;
-}
-
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	struct nc_book *policies, struct nc_request *request, int input_fd, int cache_fd,
-	struct nc_record *record, struct task *task, struct nacre_err *err)
+	const struct nc_environments *environments, struct nc_record *record, struct task *task,
+	struct nacre_err *err)
 {
-	const struct nc_listener listener = {
-		.context = task, .printed = arg_json ? NULL : on_printed, .done = on_done};
+	const struct nc_listener listener = {.context = task,
+		.printed = arg_json ? NULL : on_printed,
+		.progress = arg_json ? NULL : on_progress,
+		.done = on_done};
+	const int stores[] = {cache_fd, environments->store_fd};
 	struct nc_engine_setup setup = {.loop = &task->loop,
 		.spawn = spawn,
 		.config = config,
@@ -399,15 +384,16 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 		.cache_fd = cache_fd,
 		.record = record->fd >= 0 ? record : NULL,
 		.say = say,
+		.environments = environments->store_fd >= 0 ? environments : NULL,
 		.max_running = 1,
 		.max_queued = 1};
 	struct nc_execution *execution;
 	struct nc_engine *engine = NULL;
-	char path[64];
 	int r;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", cache_fd);
-	setup.landlock = cache_fd >= 0 ? nc_fence_worker(path) : nc_fence_all();
+	setup.landlock = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
+	if (setup.environments)
+		nc_environment_sweep(setup.environments);
 	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r == 0)
 		r = uv_loop_init(&task->loop);
@@ -496,29 +482,35 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_request struct nc_request request = {0};
 	cleanup_book struct nc_book *policies = NULL;
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
+	cleanup_environments struct nc_environments environments;
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
 	int code, record_fd, r;
 
+	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
 	if (r == 0)
 		r = read_policies(cli->config, &request, &policies, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
+	if (r == 0 && request.packages.count > 0)
+		r = nc_environments_open(&environments, cli->config, true, ranges, err);
+	if (r == 0 && request.packages.count > 0)
+		r = nc_environments_open_source(&environments, cli->config, err);
 	if (r < 0)
 		return r;
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
-	record_fd = start_recorder(cli->config, &setup.witness_fd);
+	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
 	r = nc_spawn_start(&spawn, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
 	if (r == 0)
 		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
-			&record, &task, err);
+			&environments, &record, &task, err);
 	if (r < 0)
 		return r;
 	if (!arg_json) {

@@ -52,6 +52,27 @@ static const struct nc_field history_fields[] = {
 	END,
 };
 
+/* Groups with one member: it begins where they do. */
+static const struct nc_field environments_fields[] = {
+	{.name = "max_mb", .type = NC_FIELD_WHOLE, .preset = "8192", .min = 1, .max = 1024 * 1024},
+	END,
+};
+static const struct nc_field python_packages_fields[] = {
+	{.name = "wheels", .type = NC_FIELD_PATH},
+	END,
+};
+static const struct nc_field javascript_packages_fields[] = {
+	{.name = "tarballs", .type = NC_FIELD_PATH},
+	END,
+};
+
+/* Offsets inside packages count from the start of the whole file's struct. */
+static const struct nc_field packages_fields[] = {
+	GROUP(nc_main_config, packages.python, "python", python_packages_fields),
+	GROUP(nc_main_config, packages.javascript, "javascript", javascript_packages_fields),
+	END,
+};
+
 static const struct nc_field main_fields[] = {
 	GROUP(nc_main_config, log, "log", log_fields),
 	{.name = "color",
@@ -60,6 +81,8 @@ static const struct nc_field main_fields[] = {
 		.preset = "auto",
 		.choices = color_names},
 	GROUP(nc_main_config, history, "history", history_fields),
+	GROUP(nc_main_config, environments, "environments", environments_fields),
+	{.name = "packages", .type = NC_FIELD_GROUP, .fields = packages_fields},
 	END,
 };
 

@@ -22,6 +22,18 @@ struct nc_main_config {
 		struct nc_value journal_mb; /* the lines themselves */
 		struct nc_value days;
 	} history;
+	struct {
+		struct nc_value max_mb; /* of all together */
+	} environments;
+	/* Where packages come from; not given: from nowhere. */
+	struct {
+		struct {
+			struct nc_value wheels;
+		} python;
+		struct {
+			struct nc_value tarballs;
+		} javascript;
+	} packages;
 };
 
 enum nc_color {

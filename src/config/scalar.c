@@ -32,9 +32,10 @@ int nc_scalar_read(const struct nc_field *field, const char *text, uint64_t *ret
 	case NC_FIELD_GROUP:
 	case NC_FIELD_LIST:
 	case NC_FIELD_MAP:
+	case NC_FIELD_PATH:
 		break;
 	}
-	assert(false); /* not for groups and lists */
+	assert(false); /* not for groups, lists and paths */
 	return -EINVAL;
 }
 

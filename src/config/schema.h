@@ -21,6 +21,7 @@ enum nc_field_type {
 	NC_FIELD_MILLI, /* a decimal number, kept in thousandths; min and max are thousandths too */
 	NC_FIELD_CHOICE, /* one of the words in choices; the number is its index */
 	NC_FIELD_LIST,	 /* a list of words */
+	NC_FIELD_PATH,	 /* an absolute path, kept as a list of one; none is built in */
 	NC_FIELD_MAP,	 /* groups by names of the file's own; at the offset is a struct nc_map */
 };
 
@@ -30,7 +31,7 @@ struct nc_value {
 	unsigned int line; /* where in the file; 0: built in */
 	const char *file;  /* of a merged value: the file that it is from; borrowed */
 	uint64_t number;   /* WHOLE, MILLI, CHOICE */
-	char **list;	   /* LIST: owned, NULL-terminated; NULL when empty */
+	char **list;	   /* LIST, PATH: owned, NULL-terminated; NULL when empty */
 	size_t n_list;
 };
 

@@ -219,6 +219,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
+	nc_environment_init(&execution->environment);
 	if (nc_id_new("ex", execution->id) < 0) {
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");
@@ -237,6 +238,8 @@ void nc_engine_cancel(struct nc_execution *execution)
 	execution->cancelled = true;
 	if (execution->command)
 		nc_command_cancel(execution->command);
+	else if (execution->build)
+		nc_build_cancel(execution->build);
 	else
 		take_turns(execution->engine);
 }
@@ -295,6 +298,12 @@ void nc_engine_free(struct nc_engine *engine)
 		nc_execution_free(unqueue(engine, &engine->queue));
 	nc_hub_free(engine->hub); /* tells those that run, which ends them */
 	nc_chronicle_free(engine->chronicle);
+	while (engine->running) { /* those that wait for another's packages */
+		struct nc_execution *execution = engine->running;
+
+		engine->running = execution->next;
+		nc_execution_free(execution);
+	}
 	nc_book_free(engine->own_policies);
 	uv_close((uv_handle_t *)engine->turn, close_turn);
 	free(engine);

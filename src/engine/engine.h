@@ -18,6 +18,7 @@
 struct nc_book;
 struct nc_record;
 struct nc_engine;
+struct nc_environments;
 struct nc_execution;
 
 /* What all executions share; borrowed until the engine is freed. */
@@ -29,7 +30,8 @@ struct nc_engine_setup {
 	struct nc_book *policies; /* that requests may name; NULL: the shipped ones */
 	const char *policy;	  /* of requests that name none; NULL: the configured one */
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
-	struct nc_record *record; /* greeted; NULL: nothing is recorded */
+	const struct nc_environments *environments; /* for packages; NULL: there are none */
+	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
 	size_t max_running;	 /* executions that have a box at once */
@@ -44,6 +46,8 @@ struct nc_listener {
 	void *context;
 	/* what the program prints, as it comes; or NULL */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	/* what is being done before the program can run, for people; or NULL */
+	void (*progress)(void *context, const char *text);
 	/* once, as the last call; the reply is the listener's. NULL: no memory for one. */
 	void (*done)(void *context, json_t *reply);
 };

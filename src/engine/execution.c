@@ -52,6 +52,13 @@ static void on_started(void *context, uint64_t birth_ns)
 		execution->prepared_ns = nc_clock_ns();
 }
 
+static void on_progress(void *context, const char *text)
+{
+	struct nc_execution *execution = context;
+
+	execution->listener.progress(execution->listener.context, text);
+}
+
 /* The program's own words go to the reply and the listener, those of others are for errors. */
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
 {
@@ -297,6 +304,45 @@ static void begin_stage(struct nc_execution *execution)
 	finish(execution);
 }
 
+/* The packages are there, or will not be. */
+static void on_packages(void *context, struct nc_build_result *result)
+{
+	struct nc_execution *execution = context;
+
+	execution->build = NULL;
+	if (result->status) {
+		(void)nc_execution_fail(execution, result->status, "%s", result->err.message);
+		finish(execution);
+		return;
+	}
+	execution->packages = json_incref(result->packages);
+	execution->environment_built = result->built;
+	execution->environment = result->environment;
+	nc_environment_init(&result->environment);
+	begin_stage(execution);
+}
+
+static void get_packages(struct nc_execution *execution)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	const struct nc_build_spec spec = {.environments = setup->environments,
+		.loop = setup->loop,
+		.hub = nc_engine_hub(execution->engine),
+		.host = &setup->spawn->host,
+		.landlock = setup->landlock,
+		.language = execution->packages_language,
+		.packages = execution->request.packages.words,
+		.n_packages = execution->request.packages.count,
+		.context = execution,
+		.progress = execution->listener.progress ? on_progress : NULL,
+		.done = on_packages};
+
+	if (nc_build_start(&spec, &execution->build) == 0)
+		return;
+	(void)nc_execution_fail(execution, "internal_error", "Out of memory");
+	finish(execution);
+}
+
 void nc_execution_begin(struct nc_execution *execution)
 {
 	if (execution->cancelled)
@@ -305,7 +351,11 @@ void nc_execution_begin(struct nc_execution *execution)
 		finish(execution);
 		return;
 	}
-	begin_stage(execution);
+	nc_execution_plan(execution);
+	if (execution->request.packages.count > 0)
+		get_packages(execution);
+	else
+		begin_stage(execution);
 }
 
 void nc_execution_free(struct nc_execution *execution)
@@ -326,5 +376,8 @@ void nc_execution_free(struct nc_execution *execution)
 	nc_unpack_done(&execution->unpack);
 	nc_request_done(&execution->request);
 	json_decref(execution->kept);
+	json_decref(execution->packages);
+	nc_environment_close(&execution->environment);
+	nc_build_drop(execution->build);
 	free(execution);
 }

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "box/settle.h"
 #include "box/unpack.h"
+#include "engine/build.h"
 #include "engine/detect.h"
 #include "engine/engine.h"
 #include "engine/output.h"
@@ -77,6 +78,12 @@ struct nc_execution {
 	struct nc_wish wish;
 	struct nc_stage stages[NC_STAGES_MAX];
 	size_t n_stages, at;
+	/* packages */
+	enum nc_language packages_language; /* of the steps that have them */
+	struct nc_build *build;		    /* while it works */
+	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
+	json_t *packages;	/* that there are; NULL: none were asked for, or not yet */
+	bool environment_built; /* for this execution */
 	/* the command that runs */
 	struct nc_command *command;
 	struct nc_box_order order;
@@ -99,10 +106,16 @@ struct nc_execution {
 };
 
 /*
- * Before any box: languages, analysis, tier, limits and stages. Errors are in execution->status
- * and ->error, which then have the reply.
+ * Before any box: languages, analysis, tier and limits. Errors are in execution->status and
+ * ->error, which then have the reply.
  */
 void nc_execution_prepare(struct nc_execution *execution);
+
+/*
+ * When its turn has come: compiled programs that are kept, and stages. Not earlier, or those that
+ * wait would hold their programs in memory, and not find what was compiled meanwhile.
+ */
+void nc_execution_plan(struct nc_execution *execution);
 
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);

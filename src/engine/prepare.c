@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "engine/execution.h"
+#include "engine/installer.h"
 #include "engine/programs.h"
 #include "engine/results.h"
 
@@ -123,12 +124,47 @@ static int find_terms(struct nc_execution *execution)
 	return 0;
 }
 
+/* The packages are for the steps of one language, whose environment all steps are shown. */
+static int check_packages(struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+	const struct nc_runtime *found = NULL;
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	for (size_t i = 0; i < request->n_steps; i++) {
+		const struct nc_runtime *runtime = execution->step[i].runtime;
+
+		if (!nc_installer_of(runtime->language) || runtime == found)
+			continue;
+		if (found)
+			return nc_execution_fail(execution, "blocked",
+				"packages: steps in %s and in %s cannot have some at once",
+				found->name, runtime->name);
+		found = runtime;
+	}
+	if (!found)
+		return nc_execution_fail(execution, "blocked",
+			"packages: they are installed for python and javascript, not for %s",
+			execution->step[0].runtime->name);
+	if (!nc_engine_setup(execution->engine)->environments)
+		return nc_execution_fail(
+			execution, "blocked", "packages: there is no place to keep them here");
+	for (size_t i = 0; i < request->packages.count; i++)
+		if (!nc_installer_takes(found->language, request->packages.words[i]))
+			return nc_execution_fail(execution, "error",
+				"packages: %s is not a package of %s",
+				nc_text_quote(quoted, request->packages.words[i]), found->name);
+	execution->packages_language = found->language;
+	return 0;
+}
+
 /* A caller may ask for more isolation than the policy does, never for less. */
 static int route(struct nc_execution *execution)
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	enum nc_tier wanted = execution->request.tier;
-	bool needs_container = execution->verdict > NC_VERDICT_ALLOW;
+	bool has_packages = execution->request.packages.count > 0; /* a layer has to be mounted */
+	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_packages;
 	bool has_container = setup->spawn->host.user_ns;
 
 	if (wanted != NC_TIER_MAX && wanted != NC_TIER_CONTAINER && wanted != NC_TIER_PROCESS)
@@ -137,10 +173,13 @@ static int route(struct nc_execution *execution)
 			nc_tier_names[wanted]);
 	if (needs_container && !has_container)
 		return nc_execution_fail(execution, "blocked",
-			"Its risk asks for a container box, and no user namespace can be had here "
-			"(see: nacre doctor)");
+			"%s a container box, and no user namespace can be had here (see: nacre "
+			"doctor)",
+			has_packages ? "Packages need" : "Its risk asks for");
 	execution->tier = NC_BOX_CONTAINER;
-	if (wanted == NC_TIER_PROCESS && needs_container) {
+	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_packages) {
+		execution->tier_reason = "its packages need more than the tier that was named";
+	} else if (wanted == NC_TIER_PROCESS && needs_container) {
 		execution->tier_reason = "its risk asks for more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS) {
 		execution->tier = NC_BOX_PROCESS;
@@ -301,11 +340,12 @@ static void add_stage(
 	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
 }
 
-static void plan(struct nc_execution *execution)
+void nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
 	bool captures = request->capture.count > 0;
 
+	nc_programs_find(execution);
 	for (size_t i = 0; i < request->n_steps; i++) {
 		if (!execution->step[i].runtime->compile.argv || execution->step[i].program)
 			continue;
@@ -348,9 +388,6 @@ void nc_execution_prepare(struct nc_execution *execution)
 		r = nc_execution_fail(execution, "blocked",
 			"network_access: this version has no way out of a box; leave it false");
 	}
-	if (request->packages.count > 0)
-		r = nc_execution_fail(execution, "blocked",
-			"packages: this version installs none; use what the image has");
 	if (r == 0)
 		r = find_terms(execution);
 	if (r == 0)
@@ -364,6 +401,8 @@ void nc_execution_prepare(struct nc_execution *execution)
 		if (r == 0)
 			r = analyse(execution, i);
 	}
+	if (r == 0 && request->packages.count > 0)
+		r = check_packages(execution);
 	if (r == 0)
 		r = route(execution);
 	if (r < 0)
@@ -373,8 +412,4 @@ void nc_execution_prepare(struct nc_execution *execution)
 	if (check_host(execution) < 0)
 		return;
 	execution->kept = nc_results_find(execution);
-	if (execution->kept)
-		return;
-	nc_programs_find(execution);
-	plan(execution);
 }

@@ -402,6 +402,21 @@ static bool is_truncated(const struct nc_execution *execution)
 	return false;
 }
 
+/* Where its packages are; null if none were asked for, or it did not get so far. */
+static json_t *environment_json(const struct nc_execution *execution)
+{
+	bool has_one = execution->environment.dir_fd >= 0;
+
+	if (!execution->packages)
+		return json_null();
+	return json_pack("{s:s?, s:s, s:O}", "key", has_one ? execution->environment.key : NULL,
+		"state",
+		execution->environment_built ? "built"
+		: has_one		     ? "reused"
+					     : "in the image",
+		"packages", execution->packages);
+}
+
 json_t *nc_execution_reply(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = nc_execution_last(execution);
@@ -409,7 +424,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 	struct nc_box_end sum = total(execution);
 	cleanup_json json_t *reply = json_pack(
 		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:b, "
-		"s:o, s:o}",
+		"s:o, s:o, s:o}",
 		"id", nc_execution_name(execution), "status", status_of(execution), "error",
 		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
 		"resource_usage", resource_usage_json(&sum.usage), "tier",
@@ -424,7 +439,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",
-		nc_execution_labels(execution));
+		nc_execution_labels(execution), "environment", environment_json(execution));
 
 	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0)
 		return NULL;

@@ -547,23 +547,6 @@ static void complete(const struct nc_cursor *c)
 	fill_words(c, &request->capture);
 }
 
-/* At most as many values as the text has commas and brackets outside of strings, and one. */
-static size_t count_values(const char *json, size_t size)
-{
-	size_t count = 1;
-	bool in_string = false;
-
-	for (size_t i = 0; i < size; i++) {
-		if (json[i] == '"')
-			in_string = !in_string;
-		else if (in_string)
-			i += json[i] == '\\';
-		else
-			count += json[i] == ',' || json[i] == '[' || json[i] == '{';
-	}
-	return count;
-}
-
 /* The whole as JSON, within the maxima that jansson does not have. */
 static int load(const char *json, size_t size, json_t **ret_value, struct nc_faults *faults)
 {
@@ -576,7 +559,7 @@ static int load(const char *json, size_t size, json_t **ret_value, struct nc_fau
 			NC_REQUEST_SIZE_MAX);
 		return -EINVAL;
 	}
-	values = count_values(json, size);
+	values = nc_json_count(json, size);
 	if (values > NC_REQUEST_VALUES_MAX) {
 		nc_faults_add(faults, NULL, "found about %zu values, expected at most %u", values,
 			NC_REQUEST_VALUES_MAX);
@@ -588,19 +571,16 @@ static int load(const char *json, size_t size, json_t **ret_value, struct nc_fau
 	return r;
 }
 
-int nc_request_parse(
-	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
+int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults)
 {
 	nc_cleanup(draft_done) struct draft draft = {
-		.request = {.tier = NC_TIER_MAX, .priority = NC_REQUEST_PRIORITY}};
+		.request = {
+			.source = source, .tier = NC_TIER_MAX, .priority = NC_REQUEST_PRIORITY}};
 	struct nc_reading reading = {.faults = faults};
 	struct nc_cursor whole = {.reading = &reading, .target = &draft};
-	int r = load(json, size, &draft.request.source, faults);
 
-	if (r < 0)
-		return r;
 	step_init(&draft.single);
-	whole.value = draft.request.source;
+	whole.value = source;
 	nc_read_members(&whole, request_rules, &draft);
 	if (json_is_object(whole.value))
 		check_together(&whole);
@@ -613,4 +593,13 @@ int nc_request_parse(
 	*ret_request = draft.request;
 	draft.request = (struct nc_request){0};
 	return 0;
+}
+
+int nc_request_parse(
+	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
+{
+	json_t *source = NULL;
+	int r = load(json, size, &source, faults);
+
+	return r < 0 ? r : nc_request_read(source, ret_request, faults);
 }

@@ -97,6 +97,9 @@ struct nc_request {
 int nc_request_parse(
 	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults);
 
+/* The same from JSON that was parsed within the maxima above; takes over the reference. */
+int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults);
+
 /* Frees what it holds; accepts a zeroed one. */
 void nc_request_done(struct nc_request *request);
 

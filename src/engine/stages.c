@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "engine/execution.h"
+#include "engine/installer.h"
 
 #define MB (1024ULL * 1024)
 
@@ -68,9 +69,13 @@ static void set_variable(const char **list, size_t *count, const char *word)
 	list[(*count)++] = word;
 }
 
-/* The words of a template and then the pairs, each winning over those before; they are copied. */
+/*
+ * The words of a template, those that lead to the environment, and then the pairs, each winning
+ * over those before; they are copied.
+ */
 static int fill_env(struct nc_execution *execution, const struct paths *paths,
-	const char *const *template, const struct nc_request_pairs *const *pairs)
+	const char *const *template, const char *const *environment,
+	const struct nc_request_pairs *const *pairs)
 {
 	const char *list[2 * NC_REQUEST_ENV_MAX + 64] = {NULL};
 	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20);
@@ -81,6 +86,8 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 	if (template)
 		r = nc_runtime_argv(
 			template, paths->source, paths->program, NULL, 0, &words, &n_template);
+	for (; r == 0 && environment && *environment; environment++)
+		nc_buf_add(&words, *environment, strlen(*environment) + 1);
 	for (; r == 0 && pairs && *pairs; pairs++)
 		for (size_t i = 0; i < (*pairs)->count; i++)
 			nc_buf_addf(&words, "%s=%s%c", (*pairs)->pair[i].name,
@@ -200,6 +207,16 @@ static void stage_limits(struct nc_execution *execution, const struct nc_stage *
 	}
 }
 
+/* What leads the programs of a step to the packages; NULL: it has none. */
+static const char *const *environment_words(
+	const struct nc_execution *execution, const struct nc_step_state *step)
+{
+	if (execution->environment.dir_fd < 0 ||
+		step->runtime->language != execution->packages_language)
+		return NULL;
+	return nc_installer_of(execution->packages_language)->env;
+}
+
 static int fill_words(struct nc_execution *execution, const struct nc_stage *stage)
 {
 	const struct nc_request *request = &execution->request;
@@ -216,14 +233,17 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	switch (stage->kind) {
 	case NC_STAGE_COMPILE:
 		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
-		return r < 0 ? r : fill_env(execution, &paths, step->runtime->compile.env, NULL);
+		return r < 0 ? r
+			     : fill_env(execution, &paths, step->runtime->compile.env, NULL, NULL);
 	case NC_STAGE_PROBE:
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
-		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL);
+		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL);
 	case NC_STAGE_RUN:
 		r = fill_argv(execution, step->run_argv ? step->run_argv : step->runtime->run.argv,
 			&paths, &request->step[stage->step].args);
-		return r < 0 ? r : fill_env(execution, &paths, step->runtime->run.env, pairs);
+		return r < 0 ? r
+			     : fill_env(execution, &paths, step->runtime->run.env,
+				       environment_words(execution, step), pairs);
 	case NC_STAGE_PUT:
 	case NC_STAGE_FETCH:
 	case NC_STAGE_CAPTURE:
@@ -271,6 +291,11 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		return nc_execution_fail(execution, "error",
 			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
 	stage_limits(execution, stage);
+	/* what compilers are shown is what the key of their program covers */
+	if (stage->first && !is_build(stage, execution) && execution->environment.dir_fd >= 0) {
+		order->n_layers = 1;
+		spec->layer_fd[0] = execution->environment.layer_fd;
+	}
 	order->argv = nc_word_view(&execution->argv);
 	order->env = nc_word_view(&execution->env);
 	spec->order = order;

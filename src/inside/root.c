@@ -244,7 +244,10 @@ static int make_skeleton(const struct nc_root_spec *spec)
 
 	if (r == 0)
 		r = make_links(links, COUNT(links));
-	if (r == 0 && spec->layers && mkdir("opt", 0755) < 0)
+	/* Node finds packages for import in the directories above a program, and nowhere else */
+	if (r == 0 && spec->layers &&
+		(mkdir("opt", 0755) < 0 ||
+			symlink(NC_BOX_LAYER "0/node_modules", "node_modules") < 0))
 		r = -errno;
 	if (r < 0 || spec->image_fd >= 0)
 		return r;

@@ -120,19 +120,25 @@ static uint64_t rights_of(enum nc_fence_right right, int abi)
 	return rights[right] & known_rights(abi);
 }
 
-static int allow(int ruleset_fd, const char *path, uint64_t rights)
+static int allow_opened(int ruleset_fd, int fd, uint64_t rights)
 {
-	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
 	struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
 	struct stat status;
 
-	if (fd < 0 || fstat(fd, &status) < 0)
+	if (fstat(fd, &status) < 0)
 		return -errno;
 	if (!S_ISDIR(status.st_mode))
 		rule.allowed_access &= FS_OF_FILES;
 	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+static int allow(int ruleset_fd, const char *path, uint64_t rights)
+{
+	cleanup_close int fd = open(path, O_PATH | O_CLOEXEC);
+
+	return fd < 0 ? -errno : allow_opened(ruleset_fd, fd, rights);
 }
 
 static int allow_all(int ruleset_fd, const struct nc_fence_path *paths, size_t n, int abi)
@@ -196,7 +202,7 @@ int nc_fence_all(void)
 	return nc_fence_worker(NULL);
 }
 
-static int fence_ours(const char *dir, uint64_t rights)
+static int fence_ours(const int *fds, size_t n_fds, uint64_t rights)
 {
 	cleanup_close int ruleset_fd = -EBADF;
 	int abi = make_ruleset(NET_ALL, &ruleset_fd);
@@ -204,8 +210,9 @@ static int fence_ours(const char *dir, uint64_t rights)
 
 	if (abi <= 0)
 		return abi;
-	if (dir)
-		r = allow(ruleset_fd, dir, known_rights(abi) & rights);
+	for (size_t i = 0; r == 0 && i < n_fds; i++)
+		if (fds[i] >= 0)
+			r = allow_opened(ruleset_fd, fds[i], known_rights(abi) & rights);
 #if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
 	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
 	 * only */
@@ -217,12 +224,24 @@ static int fence_ours(const char *dir, uint64_t rights)
 	return r < 0 ? r : abi;
 }
 
+static int fence_dir(const char *dir, uint64_t rights)
+{
+	cleanup_close int fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
+
+	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights);
+}
+
 int nc_fence_worker(const char *writable_dir)
 {
-	return fence_ours(writable_dir, ~(uint64_t)FS_NOT_IN_STORES);
+	return fence_dir(writable_dir, ~(uint64_t)FS_NOT_IN_STORES);
+}
+
+int nc_fence_stores(const int *store_fds, size_t n_stores)
+{
+	return fence_ours(store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES);
 }
 
 int nc_fence_reader(const char *readable_dir)
 {
-	return fence_ours(readable_dir, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	return fence_dir(readable_dir, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
 }

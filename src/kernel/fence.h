@@ -66,4 +66,10 @@ int nc_fence_worker(const char *writable_dir);
 /* The same, but that it only reads there. */
 int nc_fence_reader(const char *readable_dir);
 
+/*
+ * The same for the directories that are open as these descriptors; those that are negative are
+ * passed over.
+ */
+int nc_fence_stores(const int *store_fds, size_t n_stores);
+
 #endif

@@ -107,8 +107,8 @@ def complete(script, *words):
 def test_bash_completion(nacre, tmp_path):
     script = tmp_path / "nacre.bash"
     script.write_text(nacre("completion", "bash").stdout)
-    assert complete(script, "nacre", "") == ["doctor", "exec", "check", "policy", "history", "audit", "image", "run", "top", "config", "completion", "--config", "--help",
-                                             "--version"]
+    assert complete(script, "nacre", "") == ["doctor", "exec", "env", "check", "policy", "history", "audit", "image", "run", "top", "config", "completion", "engine",
+                                             "--config", "--help", "--version"]
     assert complete(script, "nacre", "do") == ["doctor"]
     assert complete(script, "nacre", "config", "") == ["check", "show", "--config", "--help", "--version"]
     assert complete(script, "nacre", "config", "show", "--j") == ["--json"]

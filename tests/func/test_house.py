@@ -220,6 +220,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     subprocess.run(["meson", "configure", BUILD, "-Dprefix=/usr/local"], check=True, capture_output=True)
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    library = next(name for name in installed if name.endswith("/libnacre.a")).rpartition("/")[0]
     assert installed == {
         "opt/pearl/bin/nacre",
         "opt/pearl/libexec/nacre/nacre-files",
@@ -227,6 +228,13 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/libexec/nacre/nacre-recorder",
         "opt/pearl/libexec/nacre/nacre-spawner",
         "opt/pearl/share/man/man1/nacre.1",
+        "opt/pearl/share/man/man3/nacre.3",
+        "opt/pearl/include/nacre/nacre.h",
+        f"{library}/libnacre.a",
+        f"{library}/libnacre.so",
+        f"{library}/libnacre.so.0",
+        f"{library}/libnacre.so.0.1.0",
+        f"{library}/pkgconfig/nacre.pc",
         "opt/pearl/share/bash-completion/completions/nacre",
         "opt/pearl/share/doc/nacre/examples/nacre.yaml",
         "opt/pearl/share/doc/nacre/examples/resource_limits.yaml",

@@ -286,7 +286,7 @@ def test_a_caller_cannot_ask_for_less_than_the_policy(run):
 
 
 def test_what_this_version_has_not_is_refused_not_ignored(run):
-    for more in ({"network_access": True}, {"packages": ["requests"]}, {"tier": "microvm"}):
+    for more in ({"network_access": True}, {"packages": ["no-such-package"]}, {"tier": "microvm"}):
         reply = run({"language": "python", "code": "print(1)", **more})
         assert reply["status"] == "blocked" and reply["output"] == "" and reply["error"], more
 

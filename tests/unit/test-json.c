@@ -436,6 +436,16 @@ static void print_to_a_full_device_fails(void **state)
 	}
 }
 
+static void counts_values_and_not_what_strings_hold(void **state)
+{
+	(void)state;
+	assert_int_equal(nc_json_count("", 0), 1);
+	assert_int_equal(nc_json_count("[1,2,3]", 7), 4);
+	assert_int_equal(nc_json_count("{\"a,[\":\"\\\",{\"}", 14), 2);
+	assert_int_equal(nc_json_count(",,,,", 4), 5);
+	assert_int_equal(nc_json_count("[\"\\", 3), 2); /* ends in the middle of an escape */
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -458,6 +468,7 @@ int main(void)
 		cmocka_unit_test(print_takes_the_reference_over),
 		cmocka_unit_test(print_of_null_means_no_memory),
 		cmocka_unit_test(print_to_a_full_device_fails),
+		cmocka_unit_test(counts_values_and_not_what_strings_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

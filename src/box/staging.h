@@ -7,8 +7,8 @@
  * remove what is left. Whoever works in a staging directory holds a lock on it, so what a killed
  * process left can be told from what is in use.
  */
-#ifndef NC_STAGE_H
-#define NC_STAGE_H
+#ifndef NC_STAGING_H
+#define NC_STAGING_H
 
 #include <dirent.h>
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 #include "base/error.h"
 #include "base/id.h"
 
-#define NC_STAGE_ROOT "root"
+#define NC_STAGING_ROOT "root"
 
-struct nc_stage {
+struct nc_staging {
 	char name[sizeof(".stage-") + NC_ID_SIZE];
 	int dir_fd; /* locked */
 };
@@ -28,27 +28,27 @@ struct nc_stage {
  * Makes an empty staging directory and locks it. With ranges it is made as the worker, whose store
  * it is, so that nothing in there can lead a privileged hand astray. 0, or -errno with err.
  */
-int nc_stage_open(int store_fd, bool ranges, struct nc_stage *ret_stage, struct nacre_err *err);
+int nc_staging_open(int store_fd, bool ranges, struct nc_staging *ret_stage, struct nacre_err *err);
 
-/* Makes <staging>/root, mode 0755, as nc_stage_open. A descriptor, or -errno. */
-int nc_stage_root(const struct nc_stage *stage, bool ranges, struct nacre_err *err);
+/* Makes <staging>/root, mode 0755, as nc_staging_open. A descriptor, or -errno. */
+int nc_staging_root(const struct nc_staging *stage, bool ranges, struct nacre_err *err);
 
 /* Removes it with all that is in it. 0 or -errno; what stays is swept later. */
-int nc_stage_close(int store_fd, bool ranges, struct nc_stage *stage);
+int nc_staging_close(int store_fd, bool ranges, struct nc_staging *stage);
 
 /* The rest is for the unprivileged side. Gives <staging>/root its name; -EEXIST: it has one. */
-int nc_stage_commit(int store_fd, const struct nc_stage *stage, const char *name);
+int nc_staging_commit(int store_fd, const struct nc_staging *stage, const char *name);
 
 /* Takes what has this name out of the store and removes it. */
-int nc_stage_remove(int store_fd, const char *name, struct nacre_err *err);
+int nc_staging_remove(int store_fd, const char *name, struct nacre_err *err);
 
 /* Removes what killed processes left. What fails is left to the next. */
-void nc_stage_sweep(int store_fd);
+void nc_staging_sweep(int store_fd);
 
 /* What a directory takes on the disk, to a depth of 256. Best effort. */
-uint64_t nc_stage_measure(int dir_fd, const char *name);
+uint64_t nc_staging_measure(int dir_fd, const char *name);
 
 /* A stream of its own: the descriptor's position is shared with nobody. NULL: errno. */
-DIR *nc_stage_list(int dir_fd, const char *name);
+DIR *nc_staging_list(int dir_fd, const char *name);
 
 #endif

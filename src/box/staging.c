@@ -1,5 +1,5 @@
 /* Staging directories. */
-#include "box/stage.h"
+#include "box/staging.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* -EAGAIN: a sweep was at it before we had locked it. */
-static int make_stage(int store_fd, struct nc_stage *stage)
+static int make_stage(int store_fd, struct nc_staging *stage)
 {
 	char id[NC_ID_SIZE];
 	struct stat status;
@@ -41,9 +41,9 @@ static int make_stage(int store_fd, struct nc_stage *stage)
 	return -EAGAIN;
 }
 
-int nc_stage_open(int store_fd, bool ranges, struct nc_stage *ret_stage, struct nacre_err *err)
+int nc_staging_open(int store_fd, bool ranges, struct nc_staging *ret_stage, struct nacre_err *err)
 {
-	struct nc_stage stage = {.dir_fd = -EBADF};
+	struct nc_staging stage = {.dir_fd = -EBADF};
 	int r = nc_store_act_as_worker(ranges);
 
 	if (r == 0) {
@@ -58,22 +58,22 @@ int nc_stage_open(int store_fd, bool ranges, struct nc_stage *ret_stage, struct 
 	return 0;
 }
 
-int nc_stage_root(const struct nc_stage *stage, bool ranges, struct nacre_err *err)
+int nc_staging_root(const struct nc_staging *stage, bool ranges, struct nacre_err *err)
 {
 	cleanup_close int fd = -EBADF;
 	int r = nc_store_act_as_worker(ranges);
 
 	if (r == 0) {
-		if (mkdirat(stage->dir_fd, NC_STAGE_ROOT, 0755) < 0)
+		if (mkdirat(stage->dir_fd, NC_STAGING_ROOT, 0755) < 0)
 			r = -errno;
 		else
-			r = fd = openat(stage->dir_fd, NC_STAGE_ROOT, DIR_FLAGS | O_PATH);
+			r = fd = openat(stage->dir_fd, NC_STAGING_ROOT, DIR_FLAGS | O_PATH);
 		nc_store_act_as_self(ranges);
 	}
 	return r < 0 ? nc_err_errno(err, r, "Make a staging directory") : take_fd(fd);
 }
 
-int nc_stage_close(int store_fd, bool ranges, struct nc_stage *stage)
+int nc_staging_close(int store_fd, bool ranges, struct nc_staging *stage)
 {
 	int r = nc_store_act_as_worker(ranges);
 
@@ -93,7 +93,7 @@ static void sweep_stage(int store_fd, const char *name)
 		(void)nc_tree_remove(store_fd, name, UINT64_MAX);
 }
 
-DIR *nc_stage_list(int dir_fd, const char *name)
+DIR *nc_staging_list(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, DIR_FLAGS);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -103,9 +103,9 @@ DIR *nc_stage_list(int dir_fd, const char *name)
 	return dir;
 }
 
-void nc_stage_sweep(int store_fd)
+void nc_staging_sweep(int store_fd)
 {
-	cleanup_closedir DIR *dir = nc_stage_list(store_fd, ".");
+	cleanup_closedir DIR *dir = nc_staging_list(store_fd, ".");
 
 	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
 		if (nc_text_after(entry->d_name, STAGE_PREFIX))
@@ -115,7 +115,7 @@ void nc_stage_sweep(int store_fd)
 /* What a directory takes on the disk. Best effort: it is a number for people. */
 static uint64_t measure(int dir_fd, const char *name, unsigned int depth)
 {
-	cleanup_closedir DIR *dir = depth > 0 ? nc_stage_list(dir_fd, name) : NULL;
+	cleanup_closedir DIR *dir = depth > 0 ? nc_staging_list(dir_fd, name) : NULL;
 	struct stat status;
 	uint64_t bytes = 0;
 
@@ -134,29 +134,29 @@ static uint64_t measure(int dir_fd, const char *name, unsigned int depth)
 	return bytes;
 }
 
-uint64_t nc_stage_measure(int dir_fd, const char *name)
+uint64_t nc_staging_measure(int dir_fd, const char *name)
 {
 	return measure(dir_fd, name, MEASURE_DEPTH);
 }
 
-int nc_stage_commit(int store_fd, const struct nc_stage *stage, const char *name)
+int nc_staging_commit(int store_fd, const struct nc_staging *stage, const char *name)
 {
-	return renameat2(stage->dir_fd, NC_STAGE_ROOT, store_fd, name, RENAME_NOREPLACE) < 0
+	return renameat2(stage->dir_fd, NC_STAGING_ROOT, store_fd, name, RENAME_NOREPLACE) < 0
 		       ? -errno
 		       : 0;
 }
 
-int nc_stage_remove(int store_fd, const char *name, struct nacre_err *err)
+int nc_staging_remove(int store_fd, const char *name, struct nacre_err *err)
 {
-	struct nc_stage stage = {.dir_fd = -EBADF};
-	int left, r = nc_stage_open(store_fd, false, &stage, err);
+	struct nc_staging stage = {.dir_fd = -EBADF};
+	int left, r = nc_staging_open(store_fd, false, &stage, err);
 
 	if (r < 0)
 		return r;
 	/* first out of sight as a whole: what is half removed must not be found */
-	if (renameat(store_fd, name, stage.dir_fd, NC_STAGE_ROOT) < 0)
+	if (renameat(store_fd, name, stage.dir_fd, NC_STAGING_ROOT) < 0)
 		r = nc_err_errno(err, -errno, "Remove '%s'", name);
-	left = nc_stage_close(store_fd, false, &stage);
+	left = nc_staging_close(store_fd, false, &stage);
 	if (r == 0 && left < 0)
 		r = nc_err_errno(err, left, "Remove all of '%s'", name);
 	return r; /* the first error counts */

@@ -1,0 +1,46 @@
+/* How programs get their packages: found in the image, in an environment, or installed into one. */
+#ifndef NC_BUILD_H
+#define NC_BUILD_H
+
+#include "box/hub.h"
+#include "engine/environment.h"
+
+struct nc_build;
+
+/* What came of it. */
+struct nc_build_result {
+	struct nc_environment environment; /* to be taken over; closed: none is needed */
+	bool built;			   /* not before */
+	json_t *packages; /* name and version of each, borrowed: from the image or environment */
+	const char *said; /* what the installer said; "" if there was none */
+	size_t said_size;
+	const char *status; /* of the execution, if it failed; NULL: all is there */
+	struct nacre_err err;
+};
+
+struct nc_build_spec {
+	const struct nc_environments *environments;
+	uv_loop_t *loop;
+	struct nc_hub *hub;
+	const struct nc_box_host *host;
+	int landlock;
+	enum nc_language language; /* one that has an installer */
+	const char *const *packages;
+	size_t n_packages;
+	void *context;
+	/* what is being done, for people; may be NULL */
+	void (*progress)(void *context, const char *text);
+	/* once, as the last call, and not before nc_build_start has returned */
+	void (*done)(void *context, struct nc_build_result *result);
+};
+
+/* Begins; everything in spec is borrowed until done(). -ENOMEM, and nothing is called. */
+int nc_build_start(const struct nc_build_spec *spec, struct nc_build **ret_build);
+
+/* Frees it without a call, when the hub is gone. Accepts NULL. */
+void nc_build_drop(struct nc_build *build);
+
+/* done() follows, with status "cancelled". */
+void nc_build_cancel(struct nc_build *build);
+
+#endif
