@@ -19,6 +19,7 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "policy/book.h"
 #include "watch/record.h"
 
 /* Where whoever starts us has put our end. */
@@ -144,13 +145,15 @@ static int serve(uv_loop_t *loop, struct nc_engine *engine, const struct bounds 
 }
 
 /* The unprivileged half. */
-static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config, int cache_fd,
-	struct nc_record *record, const struct bounds *bounds, struct nacre_err *err)
+static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
+	struct nc_book *policies, int cache_fd, struct nc_record *record,
+	const struct bounds *bounds, struct nacre_err *err)
 {
 	static uv_loop_t loop;
 	struct nc_engine_setup setup = {.loop = &loop,
 		.spawn = spawn,
 		.config = config,
+		.policies = policies,
 		.cache_fd = cache_fd,
 		.record = record->fd >= 0 ? record : NULL,
 		.say = say,
@@ -184,11 +187,17 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 	cleanup_close int cache_fd = -EBADF;
 	cleanup_record struct nc_record record = {.fd = -EBADF};
 	struct nc_spawn_setup setup = {.witness_fd = -EBADF};
+	cleanup_book struct nc_book *policies = NULL;
 	struct bounds bounds = {0};
 	struct nacre_err ignored = {0};
 	bool ranges = false;
 	int record_fd, r = read_bounds(&bounds, err);
 
+	if (r == 0 && nc_book_new(config, &policies) < 0)
+		r = nc_err_set(err, -ENOMEM, "Out of memory");
+	/* now, while files can be read; requests name them later */
+	if (r == 0)
+		r = nc_book_add_all(policies, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
 	if (r < 0)
@@ -203,7 +212,7 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
-	return r < 0 ? r : run_as_worker(&spawn, config, cache_fd, &record, &bounds, err);
+	return r < 0 ? r : run_as_worker(&spawn, config, policies, cache_fd, &record, &bounds, err);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

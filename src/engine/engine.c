@@ -40,6 +40,15 @@ struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 	return engine->hub;
 }
 
+int nc_engine_terms(struct nc_engine *engine, const char *policy, const char *tenant,
+	const struct nc_terms **ret_terms, struct nacre_err *err)
+{
+	const struct nc_engine_setup *setup = &engine->setup;
+	const char *usual = setup->policy ? setup->policy : nc_book_usual(setup->policies);
+
+	return nc_book_terms(setup->policies, *policy ? policy : usual, tenant, ret_terms, err);
+}
+
 /* How many of this one's tenant run. */
 static size_t running_of(const struct nc_engine *engine, const char *tenant)
 {

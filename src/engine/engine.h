@@ -52,6 +52,11 @@ struct nc_listener {
 	void (*done)(void *context, json_t *reply);
 };
 
+/* What holds under a policy ("": the usual one) for a tenant. -EINVAL: there is no such policy. */
+struct nc_terms;
+int nc_engine_terms(struct nc_engine *engine, const char *policy, const char *tenant,
+	const struct nc_terms **ret_terms, struct nacre_err *err);
+
 int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_engine);
 
 /* Ends what runs without further calls. Accepts NULL. */

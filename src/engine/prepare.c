@@ -113,13 +113,11 @@ static int analyse(struct nc_execution *execution, size_t i)
 
 static int find_terms(struct nc_execution *execution)
 {
-	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	const struct nc_request *request = &execution->request;
-	const char *usual = setup->policy ? setup->policy : nc_book_usual(setup->policies);
 	struct nacre_err err = {0};
 
-	if (nc_book_terms(setup->policies, *request->policy ? request->policy : usual,
-		    request->tenant, &execution->terms, &err) < 0)
+	if (nc_engine_terms(execution->engine, request->policy, request->tenant, &execution->terms,
+		    &err) < 0)
 		return nc_execution_fail(execution, "blocked", "policy: %s", err.message);
 	return 0;
 }

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "box/poll.h"
 #include "engine/execution.h"
+#include "policy/book.h"
 #include "policy/json.h"
 
 #define CHUNK 65536
@@ -277,28 +278,24 @@ static int do_load(struct nc_service *service, const struct call *call, struct n
 static int do_check(struct nc_service *service, const struct call *call, struct nacre_err *err)
 {
 	cleanup_report struct nc_report *report = NULL;
-	struct nc_policy *policy;
-	const char *language_name = NULL, *code = NULL, *policy_name = "standard";
+	const struct nc_terms *terms;
+	const char *language_name = NULL, *code = NULL, *policy = "";
 	enum nc_language language;
-	enum nc_profile profile;
 	char quoted[NC_TEXT_QUOTED_MAX];
 	size_t size;
 	int r;
 
 	if (json_unpack(call->frame, "{s:s, s:s%, s?s}", "language", &language_name, "code", &code,
-		    &size, "policy", &policy_name) < 0)
+		    &size, "policy", &policy) < 0)
 		return nc_err_set(err, -EINVAL, "A check has language, code and policy, all texts");
 	language = nc_policy_parse_language(language_name);
 	if (language < 0)
 		return nc_err_set(
 			err, -EINVAL, "Unknown language %s", nc_text_quote(quoted, language_name));
-	profile = nc_profile_parse(policy_name);
-	if (profile < 0)
-		return nc_err_set(err, -EINVAL,
-			"Unknown policy %s: there are standard, strict and audit",
-			nc_text_quote(quoted, policy_name));
-	policy = nc_engine_policy(service->setup.engine, profile);
-	r = policy ? nc_policy_analyse(policy, language, code, size, &report) : -ENOMEM;
+	r = nc_engine_terms(service->setup.engine, policy, "", &terms, err);
+	if (r < 0)
+		return r;
+	r = nc_policy_analyse(terms->analyser, language, code, size, &report);
 	if (r < 0)
 		return nc_err_errno(err, r, "Check");
 	answer(service, call->n,

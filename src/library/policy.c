@@ -12,7 +12,7 @@ static int ask(struct nacre_engine *engine, const char *language, const char *co
 	if (!engine || !language || !code)
 		return nc_null_pointer(err);
 	frame = json_pack("{s:s, s:s, s:s, s:s}", "op", "check", "language", language, "code", code,
-		"policy", policy ? policy : "standard");
+		"policy", policy ? policy : "");
 	if (!frame)
 		return nc_err_set(err, -EINVAL, "Code, language and policy must be UTF-8");
 	return nc_client_ask(engine, take_ptr(frame), ret_answer, err);

@@ -117,10 +117,10 @@ static int unknown(const struct nc_book *book, const char *word, struct nacre_er
 	}
 	nc_text_quote(quoted, word);
 	if (nearest.best)
-		return nc_err_set(err, -ENOENT, "Unknown policy %s, did you mean '%s'?", quoted,
+		return nc_err_set(err, -EINVAL, "Unknown policy %s, did you mean '%s'?", quoted,
 			nearest.best);
 	return nc_err_set(
-		err, -ENOENT, "Unknown policy %s: there are %s", quoted, nc_buf_text(&known));
+		err, -EINVAL, "Unknown policy %s: there are %s", quoted, nc_buf_text(&known));
 }
 
 /* The file that a word stands for; NULL with 0: it can be none. */
@@ -342,6 +342,23 @@ int nc_book_terms(struct nc_book *book, const char *policy, const char *tenant,
 	}
 	*ret_terms = &terms->terms;
 	return 0;
+}
+
+int nc_book_add_all(struct nc_book *book, struct nacre_err *err)
+{
+	char **names = NULL;
+	size_t count = 0;
+	int r = nc_book_names(book->config, &names, &count);
+
+	if (r < 0)
+		return nc_err_errno(err, r, "Read the policies");
+	for (size_t i = 0; i < count; i++) {
+		if (r == 0)
+			r = nc_book_add(book, names[i], err);
+		free(names[i]);
+	}
+	free(names);
+	return r;
 }
 
 static int by_name(const void *left, const void *right)

@@ -43,7 +43,8 @@ bool nc_book_is_path(const char *word);
 
 /*
  * Reads a policy, unless it is known: a shipped profile, NAME.yaml in the directory policies of the
- * configuration, or a file by its path. -ENOENT: there is none; -EINVAL with the fault's line.
+ * configuration, or a file by its path. -EINVAL: no such policy, or its fault with the line;
+ * -ENOENT: no such file.
  */
 int nc_book_add(struct nc_book *book, const char *word, struct nacre_err *err);
 
@@ -54,9 +55,12 @@ const char *nc_book_usual(const struct nc_book *book);
 const char *nc_book_path(const struct nc_book *book, const char *word);
 const struct nc_policies_config *nc_book_file(const struct nc_book *book, const char *word);
 
-/* What holds for the tenant ("": nobody in particular). -ENOENT: no such policy; -ENOMEM. */
+/* What holds for the tenant ("": nobody in particular). -EINVAL: no such policy; -ENOMEM. */
 int nc_book_terms(struct nc_book *book, const char *policy, const char *tenant,
 	const struct nc_terms **ret_terms, struct nacre_err *err);
+
+/* Reads all of the configuration's directory; fails with the fault of the first that is bad. */
+int nc_book_add_all(struct nc_book *book, struct nacre_err *err);
 
 /*
  * The names of the policies in the configuration's directory, sorted, whether they can be read or

@@ -6,6 +6,7 @@ import pathlib
 import pytest
 
 from conftest import ROOT
+from frames import Engine
 
 BAD = sorted((pathlib.Path(__file__).parent / "policy-bad").glob("*.yaml"))
 SEED = ROOT / "config/security_policies.yaml"
@@ -118,7 +119,7 @@ def test_show_tells_where_each_value_is_from(nacre, site):
     text = nacre("--config", site, "policy", "show", "mine").stdout
     assert f"{file}:9" in text and "built in" in text and "this version has no network" in text
     assert run_json(nacre, "policy", "show")["policy"] == "standard"
-    assert nacre("--config", site, "policy", "show", "mime").stderr == (
+    assert nacre("--config", site, "policy", "show", "mime").stderr.startswith(
         "nacre policy show: Unknown policy 'mime': there are standard, strict, audit\n")
 
 
@@ -344,3 +345,24 @@ def test_alerts_are_recorded(nacre, tmp_path):
     reply = run_json(nacre, "run", "-c", PROBE, env=state)
     lines = [json.loads(line) for line in nacre("audit", "log", "--json", "--kind", "security", env=state).stdout.splitlines()]
     assert reply["receipt"] and any("wall_kinds" in json.dumps(line) for line in lines), lines
+
+
+def test_an_engine_knows_the_policies_of_its_configuration(tmp_path, site):
+    with Engine(tmp_path, "--config", str(site)) as engine:
+        assert engine.receive()["event"] == "ready"
+        for n, (policy, tenant) in enumerate([("mine", "acme"), ("mine", "other"), ("yours", "acme"), ("standard", "acme")], 1):
+            request = {"language": "python", "code": "import math", "policy": policy, "tenant": tenant}
+            engine.send({"n": n, "op": "execute", "request": request})
+        replies = {n: frame["reply"] for n, frame in engine.replies(4).items()}
+        assert [replies[n]["status"] for n in (1, 2, 3, 4)] == ["success", "blocked", "blocked", "success"]
+        assert "Unknown policy 'yours': there are standard, strict, audit, mine" in replies[3]["error"]
+        engine.send({"n": 9, "op": "check", "language": "python", "code": "import math", "policy": "mine"})
+        assert engine.receive()["report"]["recommendation"] == "refuse"
+    assert engine.code == 0
+
+
+def test_an_engine_does_not_begin_with_a_bad_policy(tmp_path, site):
+    (site / "policies/bad.yaml").write_text("mode: x\n")
+    with Engine(tmp_path, "--config", str(site)) as engine:
+        pass
+    assert engine.code == 125 and "bad.yaml:1: mode: found 'x'" in engine.errors
