@@ -22,10 +22,14 @@ static const char python_probe[] =
 	"    except importlib.metadata.PackageNotFoundError:\n"
 	"        return None\n"
 	"    if name != text:\n"
-	"        wanted = Requirement(text) if Requirement else None\n"
-	"        if not wanted or wanted.extras or not wanted.specifier.contains(version, True):\n"
+	"        try:\n"
+	"            wanted = Requirement(text)\n"
+	"            fits = not wanted.extras and wanted.specifier.contains(version, True)\n"
+	"        except Exception:\n" /* no such module, or a version that is none */
 	"            return None\n"
-	"    return {'name': name, 'version': version}\n"
+	"        if not fits:\n"
+	"            return None\n"
+	"    return {'name': name, 'version': version} if version else None\n"
 	"found = [find(text) for text in sys.argv[1:]]\n"
 	"json.dump({'interpreter': 'Python/' + sys.version.split()[0],\n"
 	"           'packages': found if all(found) else None}, sys.stdout)\n";

@@ -48,7 +48,7 @@ _Noreturn static void become_spawner(
 
 	(void)snprintf(pid, sizeof(pid), "%d", (int)worker);
 	(void)snprintf(ready, sizeof(ready), "%u", setup->ready);
-	if (setup->witness_fd >= 0)
+	if (setup->witness_fd > 0)
 		(void)snprintf(binds, sizeof(binds), "%zu,%d", setup->n_binds, WITNESS_FD);
 	else
 		(void)snprintf(binds, sizeof(binds), "%zu", setup->n_binds);
@@ -56,7 +56,7 @@ _Noreturn static void become_spawner(
 	for (size_t i = 0; i < setup->n_binds; i++)
 		r |= high[i] = fcntl(setup->binds[i], F_DUPFD_CLOEXEC, HIGH_FD);
 	r |= socket_fd;
-	if (setup->witness_fd >= 0) {
+	if (setup->witness_fd > 0) {
 		int witness_fd = fcntl(setup->witness_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 
 		r |= witness_fd < 0 ? witness_fd : dup2(witness_fd, WITNESS_FD);

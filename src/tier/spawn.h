@@ -17,7 +17,7 @@ struct nc_spawn_setup {
 	const int
 		*binds; /* what boxes may be shown of the host, by index; they stay the caller's */
 	size_t n_binds;
-	int witness_fd; /* the spawner's end of a pair to nacre-recorder, or -EBADF */
+	int witness_fd; /* the spawner's end of a pair to nacre-recorder; 0 or less: none */
 };
 
 /*

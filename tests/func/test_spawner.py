@@ -20,13 +20,12 @@ PYTHON = os.path.realpath("/usr/bin/python3")
 # bytes, the bytes in hexadecimal) and prints the types of the answers. Descriptors are letters: n /dev/null, d a
 # directory, p the same as a mere path, o one of the worker's own, q that as a mere path, f a file, s a socket
 WORKER = r"""
-import atexit, os, socket, sys, tempfile
+import os, socket, sys, tempfile
 spawner = socket.socket(fileno=3)
 spawner.settimeout(3)
 kinds = {"n": os.open("/dev/null", os.O_RDWR), "d": os.open("/usr", os.O_RDONLY), "f": os.open("/usr/bin/env", os.O_RDONLY),
          "s": socket.socketpair()[0].detach(), "p": os.open("/usr", os.O_PATH)}
-own = tempfile.mkdtemp(dir="/var/tmp")
-atexit.register(os.rmdir, own)
+own = tempfile.mkdtemp(prefix=f"nacre-own-{os.getppid()}-", dir="/var/tmp")
 kinds |= {"o": os.open(own, os.O_RDONLY), "q": os.open(own, os.O_PATH)}
 for packet in sys.argv[1:]:
     fds, times, data = packet.split(":")
@@ -76,6 +75,8 @@ def converse():
         words = [f"{packet[0]}:{packet[2] if len(packet) > 2 else 1}:{packet[1].hex()}" for packet in packets]
         process = start_spawner("-c", WORKER, *words, **options)
         output, error = process.communicate(timeout=60)
+        for own in pathlib.Path("/var/tmp").glob(f"nacre-own-{process.pid}-*"):
+            own.rmdir()  # of the worker, which was killed
         return subprocess.CompletedProcess([], process.returncode, output, error)
 
     return run
