@@ -25,16 +25,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleanup_policy struct nc_policy *policy = NULL;
 	cleanup_report struct nc_report *report = NULL;
 	const struct nc_finding *finding;
+	const char *const *allowed;
 	enum nc_language language;
 	size_t count;
 	bool refuses = false;
 
 	if (size == 0)
 		return 0;
+	allowed = data[0] & 0x80 ? words : NULL;
 	language = data[0] % NC_LANGUAGE_MAX;
 	options.profile = data[0] / NC_LANGUAGE_MAX % NC_PROFILE_MAX;
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
-		options.lists[i] = (struct nc_policy_lists){words, words, words, words};
+		options.lists[i] = (struct nc_policy_lists){
+			words, words, words, words, allowed, allowed, allowed};
 	assert(nc_policy_new(&options, &policy) == 0);
 	assert(nc_policy_analyse(policy, language, (const char *)data + 1, size - 1, &report) == 0);
 	finding = nc_report_findings(report, &count);
