@@ -15,6 +15,7 @@
 #include "box/store.h"
 #include "cli/cli.h"
 #include "cli/recording.h"
+#include "engine/environment.h"
 #include "engine/service.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
@@ -146,26 +147,28 @@ static int serve(uv_loop_t *loop, struct nc_engine *engine, const struct bounds 
 
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
-	struct nc_book *policies, int cache_fd, struct nc_record *record,
-	const struct bounds *bounds, struct nacre_err *err)
+	struct nc_book *policies, int cache_fd, const struct nc_environments *environments,
+	struct nc_record *record, const struct bounds *bounds, struct nacre_err *err)
 {
 	static uv_loop_t loop;
+	const int stores[] = {cache_fd, environments->store_fd};
 	struct nc_engine_setup setup = {.loop = &loop,
 		.spawn = spawn,
 		.config = config,
 		.policies = policies,
 		.cache_fd = cache_fd,
+		.environments = environments->store_fd >= 0 ? environments : NULL,
 		.record = record->fd >= 0 ? record : NULL,
 		.say = say,
 		.max_running = bounds->running,
 		.max_queued = bounds->queued,
 		.memory_bytes = bounds->memory_bytes};
 	struct nc_engine *engine = NULL;
-	char path[64];
 	int r;
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", cache_fd);
-	setup.landlock = cache_fd >= 0 ? nc_fence_worker(path) : nc_fence_all();
+	setup.landlock = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
+	if (setup.environments)
+		nc_environment_sweep(setup.environments);
 	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r == 0)
 		r = uv_loop_init(&loop);
@@ -188,11 +191,13 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 	cleanup_record struct nc_record record = {.fd = -EBADF};
 	struct nc_spawn_setup setup = {.witness_fd = -EBADF};
 	cleanup_book struct nc_book *policies = NULL;
+	cleanup_environments struct nc_environments environments;
 	struct bounds bounds = {0};
 	struct nacre_err ignored = {0};
 	bool ranges = false;
 	int record_fd, r = read_bounds(&bounds, err);
 
+	nc_environments_init(&environments);
 	if (r == 0 && nc_book_new(config, &policies) < 0)
 		r = nc_err_set(err, -ENOMEM, "Out of memory");
 	/* now, while files can be read; requests name them later */
@@ -206,13 +211,20 @@ static int start(const struct nc_config *config, struct nacre_err *err)
 	/* without a place for it nothing is kept, and all is compiled each time */
 	if (!arg_no_cache)
 		cache_fd = nc_store_open("cache", true, ranges, &ignored);
+	/* the same for packages: then requests that need any are refused, and say so */
+	if (nc_environments_open(&environments, config, true, ranges, &ignored) == 0)
+		r = nc_environments_open_source(&environments, config, err);
+	if (r < 0)
+		return r;
 	record_fd = nc_recording_start(config, say, &setup.witness_fd);
 	setup.ready = bounds.running < READY_MAX ? (unsigned int)bounds.running : READY_MAX;
 	r = nc_spawn_start(&spawn, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
-	return r < 0 ? r : run_as_worker(&spawn, config, policies, cache_fd, &record, &bounds, err);
+	return r < 0 ? r
+		     : run_as_worker(&spawn, config, policies, cache_fd, &environments, &record,
+			       &bounds, err);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

@@ -21,7 +21,7 @@ class Engine:
         self.process = subprocess.Popen(
             [*command, *prefix, str(program), "engine", *options], pass_fds=[number], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=write,
-            env={"PATH": os.environ["PATH"], "HOME": str(home), **(env or {})})
+            env={"PATH": os.environ["PATH"], "HOME": str(home), "NACRE_STATE": f"{home}/state", **(env or {})})
         theirs.close()
         os.close(write)
         self.messages = os.fdopen(read)

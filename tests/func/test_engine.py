@@ -330,3 +330,15 @@ def test_executions_are_recorded(tmp_path):
     done = subprocess.run([NACRE, "history"], capture_output=True, text=True,
                           env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), **state})
     assert done.returncode == 0 and wanted in done.stdout, done
+
+
+def test_packages_of_a_request(tmp_path):
+    """What the image has needs no environment, and what nobody has is refused with a reason."""
+    replies = []
+    with Engine(tmp_path) as engine:
+        engine.receive()
+        for code, package in (("import pytest; print('here')", "pytest"), ("print(1)", "no-such-pearl")):
+            engine.execute({"language": "python", "code": code, "packages": [package]})
+            replies.append(engine.receive()["reply"])
+    assert (replies[0]["status"], replies[0]["output"]) == ("success", "here\n"), replies[0]
+    assert replies[1]["status"] == "blocked" and "packages.python.wheels" in replies[1]["error"], replies[1]
