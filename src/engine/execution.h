@@ -60,6 +60,7 @@ struct nc_step_state {
 
 struct nc_execution {
 	struct nc_engine *engine;
+	const struct nc_terms *terms; /* NULL: no such policy */
 	struct nc_execution *next;
 	struct nc_request request;
 	struct nc_listener listener;
@@ -69,13 +70,13 @@ struct nc_execution {
 	bool is_open; /* its beginning is recorded */
 	bool retried; /* after a fault of our own, before its program began */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
-	const struct nc_terms *terms; /* NULL: no such policy */
 	enum nc_box_tier tier;
-	const char *tier_reason;
 	enum nc_verdict verdict; /* the worst of all steps */
+	const char *tier_reason;
 	struct nc_box_limits limits;
 	uint64_t output_max;
 	struct nc_wish wish;
+	struct nc_denial refused; /* what it asked for and cannot have; id "": nothing */
 	struct nc_stage stages[NC_STAGES_MAX];
 	size_t n_stages, at;
 	/* packages */
@@ -96,7 +97,6 @@ struct nc_execution {
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
-	struct nc_denial refused; /* what it asked for and cannot have; id "": nothing */
 	bool captured;
 	json_t *reply;	     /* while it is being recorded */
 	char result_key[65]; /* of the reply in the cache; "": it is not to be kept */

@@ -15,8 +15,8 @@ struct nc_signals {
 
 struct nc_alert {
 	enum nc_signal signal;
-	const char *id; /* "alert.refused_calls" and so on, without "alert." */
 	enum nc_severity severity;
+	const char *id; /* "refused_calls" and so on, as in policy files */
 	uint64_t value, threshold;
 	const char *reason;
 };
