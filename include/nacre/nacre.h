@@ -168,8 +168,8 @@ int nacre_engine_history(const struct nacre_engine_options *options, size_t limi
 
 /*
  * What a program would do, told from its syntax tree, without running it: a JSON object
- * (docs/policy.md). The engine's process analyses, not the caller's. policy is "standard", "strict",
- * "audit" or another name of the configuration; NULL: the usual one. language is one of
+ * (docs/policy.md). The engine's process analyses, not the caller's. policy is "standard",
+ * "strict", "audit" or another name of the configuration; NULL: the usual one. language is one of
  * docs/requests.md. -EINVAL: an unknown one.
  */
 int nacre_policy_check(struct nacre_engine *engine, const char *language, const char *code,

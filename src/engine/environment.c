@@ -106,9 +106,10 @@ static void normalise(char *package)
 
 	for (size_t i = 0; i < name; i++) {
 		bool divides = strchr("-_.", package[i]) != NULL;
-		char c = package[i] >= 'A' && package[i] <= 'Z' ? (char)(package[i] + 32)
-			 : divides				? '-'
-								: package[i];
+		char c = divides ? '-' : package[i];
+
+		if (c >= 'A' && c <= 'Z')
+			c = (char)(c - 'A' + 'a');
 
 		if (!divides || out == 0 || package[out - 1] != '-')
 			package[out++] = c;

@@ -41,7 +41,7 @@ def answers(request, tmp_path_factory):
     subprocess.run(["ninja", "-C", BUILD, TEST.relative_to(BUILD)], check=True, capture_output=True)
     try:
         return guest.boot(tmp_path_factory.mktemp("guest"), NACRE, request.param + SCRIPT,
-                          programs=(BUILD / "nacre-spawner", BUILD / "nacre-init", TEST)).split("=\n")
+                          programs=(BUILD / "nacre-spawner", BUILD / "nacre-init", BUILD / "nacre-files", TEST)).split("=\n")
     except guest.Missing as reason:
         pytest.skip(str(reason))
 
