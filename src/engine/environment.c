@@ -106,11 +106,12 @@ static void normalise(char *package)
 
 	for (size_t i = 0; i < name; i++) {
 		bool divides = strchr("-_.", package[i]) != NULL;
-		char c = divides ? '-' : package[i];
+		char c = package[i];
 
 		if (c >= 'A' && c <= 'Z')
 			c = (char)(c - 'A' + 'a');
-
+		if (divides)
+			c = '-';
 		if (!divides || out == 0 || package[out - 1] != '-')
 			package[out++] = c;
 	}

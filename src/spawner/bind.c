@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,14 +81,18 @@ static int map_owner(const struct stat *source, const struct nc_slot *slot)
 	struct clone_args arguments = {.flags = CLONE_NEWUSER | CLONE_PIDFD,
 		.pidfd = (uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD};
+	const pid_t parent = getpid();
 	long pid = syscall(SYS_clone3, &arguments, sizeof(arguments));
 	int dir_fd, fd, r;
 
 	if (pid < 0)
 		return -errno;
-	if (pid == 0) /* it only has to be there; whoever made it ends it */
+	if (pid == 0) { /* it only has to be there; whoever made it ends it, or takes it along */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+			_exit(1);
 		for (;;)
 			(void)pause();
+	}
 	(void)snprintf(path, sizeof(path), "/proc/%ld", pid);
 	(void)snprintf(
 		uids, sizeof(uids), "%u %u 1", source->st_uid, slot->first_id + NC_SANDBOX_ID);

@@ -2,9 +2,11 @@
 
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -231,3 +233,25 @@ def test_mounts_below_the_source_are_read_only_too(box):
              "--", "sh", "-c", "cat /data/sub/x; ( echo y >/data/sub/y ) 2>/dev/null && echo written"]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     assert done.stdout == "in\n", done
+
+
+def test_kill_9_while_ids_are_mapped_leaves_no_process(as_root, programs, tmp_path):
+    """The process that holds the namespace of a mapping goes with its spawner, at whatever moment that is killed."""
+    generator = random.Random(25119)
+    for _ in range(60):
+        process = subprocess.Popen([str(programs / "nacre"), "exec", "--bind", f"{tmp_path}:/mnt:rw", "--", "true"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(generator.uniform(0.002, 0.012))
+        process.kill()
+        process.wait(timeout=10)
+    deadline = time.monotonic() + 5
+    while left := [link.parent.name for link in pathlib.Path("/proc").glob("[0-9]*/exe") if resolves_below(link, programs)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def resolves_below(link, directory):
+    try:
+        return os.readlink(link).startswith(str(directory))
+    except OSError:
+        return False
