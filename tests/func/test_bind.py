@@ -244,11 +244,15 @@ def test_kill_9_while_ids_are_mapped_leaves_no_process(as_root, programs, tmp_pa
         time.sleep(generator.uniform(0.002, 0.012))
         process.kill()
         process.wait(timeout=10)
-    subprocess.run([str(programs / "nacre"), "exec", "--", "true"], check=True, timeout=30)  # which sweeps what the killed ones left
-    deadline = time.monotonic() + 5
-    while left := [link.parent.name for link in pathlib.Path("/proc").glob("[0-9]*/exe") if resolves_below(link, programs)]:
+    deadline = time.monotonic() + 20
+    while True:
+        subprocess.run([str(programs / "nacre"), "exec", "--", "true"], check=True, timeout=30)  # which sweeps what the killed ones left
+        left = [link.parent.name for link in pathlib.Path("/proc").glob("[0-9]*/exe") if resolves_below(link, programs)]
+        left += subprocess.run(["find", "/sys/fs/cgroup", "-name", "nacre-sp_*"], capture_output=True, text=True).stdout.split()
+        if not left:
+            return
         assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+        time.sleep(0.1)
 
 
 def resolves_below(link, directory):
