@@ -108,7 +108,7 @@ static int describe_layers(const struct nc_nursery *nursery, const struct nc_box
 	const struct nc_box_order *order = &box->order->order;
 
 	spec->layers = order->n_layers > 0;
-	for (size_t i = 0; i < order->n_layers; i++) {
+	for (size_t i = 0; i < order->n_layers && i < NC_BOX_LAYERS_MAX; i++) {
 		int fd = order->layer_writable[i] ? nc_bind_tree(nursery, fds[i], layer_places[i],
 							    true, &box->slot, err)
 						  : nc_bind_image(fds[i], nursery->pid_ns_fd < 0);
