@@ -1,10 +1,11 @@
 /*
  * Replies that may be given again.
  *
- * Equal are requests whose every field is equal but for the names (id, labels, tenant), the
- * priority and how the reply is delivered; for the same interpreters and limits. The policy is
- * asked anew each time. What read the caller's own standard input, failed, or printed what a reply
- * cannot hold is not kept; nothing has a network here.
+ * Equal are requests whose every field is equal but for the names (id, labels), the
+ * priority and how the reply is delivered; for the same interpreters and limits. A tenant never
+ * gets what another has asked for. The policy is asked anew each time. What read the caller's own
+ * standard input, failed, or printed what a reply cannot hold is not kept; nothing has a network
+ * here.
  */
 #include "engine/results.h"
 
@@ -27,8 +28,7 @@ static bool is_wanted(const struct nc_execution *execution)
 
 static void make_key(struct nc_execution *execution)
 {
-	static const char *const names[] = {
-		"id", "labels", "tenant", "priority", "stream", "cache"};
+	static const char *const names[] = {"id", "labels", "priority", "stream", "cache"};
 	json_t *source = json_copy(execution->request.source);
 	struct nc_digest *digest = nc_digest_new();
 	char *text = NULL;

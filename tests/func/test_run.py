@@ -262,7 +262,7 @@ def test_an_equal_request_is_answered_again_if_it_wants_that(run):
     first, second = run(request), run({**request, "id": "another", "labels": {"a": "b"}, "priority": 9})
     assert (first["cached"], second["cached"]) == (False, True) and first["output"] == second["output"]
     assert second["id"] == "another" and second["labels"] == {"a": "b"}
-    for change in ({"inputs": ["x"]}, {"args": ["x"]}, {"env": {"X": "1"}}, {"files": {"x": ""}}, {"timeout": 3}, {"policy": "audit"}, {"cache": False}):
+    for change in ({"inputs": ["x"]}, {"args": ["x"]}, {"env": {"X": "1"}}, {"files": {"x": ""}}, {"timeout": 3}, {"policy": "audit"}, {"tenant": "other"}, {"cache": False}):
         other = run({**request, **change})
         assert other["cached"] is False and other["output"] != first["output"], change
 
