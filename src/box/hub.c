@@ -386,6 +386,7 @@ static void on_spawner(void *context, int events)
 		return;
 	}
 	(void)nc_fd_close(event.terminal_fd); /* nobody here asks for one */
+	(void)nc_fd_close(event.door_fd);
 	command = find(hub, event.id);
 	if (!command)
 		return;

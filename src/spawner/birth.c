@@ -257,14 +257,14 @@ static int fork_directly(
 {
 	int r;
 
-	if (box->init_fd >= 0 && setns(box->init_fd, CLONE_NEWPID) < 0)
+	if (payload->box_fd >= 0 && setns(payload->box_fd, CLONE_NEWPID) < 0)
 		return -errno;
 	r = clone_child(0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
 	/* without the way back this box ends, and in its dead namespace the kernel makes no other
 	 */
-	if (box->init_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
+	if (payload->box_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
 		return -errno;
 	return r;
 }
@@ -274,7 +274,7 @@ _Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *
 	pid_t pid = 0;
 	int pidfd, r;
 
-	if (setns(box->init_fd, CLONE_NEWPID) < 0)
+	if (setns(payload->box_fd, CLONE_NEWPID) < 0)
 		_exit(errno);
 	r = clone_child(CLONE_PARENT, nc_box_group(box), &pid, &pidfd);
 	if (r == 0) {
@@ -357,31 +357,33 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	return n;
 }
 
-int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, struct nacre_err *err)
 {
 	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
 	struct nc_payload payload = {.tier = box->end.tier,
-		.box_fd = box->init_fd,
+		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
 		.alone = box->end.alone,
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
+		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
 		.writable = writable,
-		.id = box->slot.held && box->init_fd < 0 ? box->slot.first_id + NC_SANDBOX_ID
-							 : NC_SANDBOX_ID,
-		.keeps_id = !box->slot.held && box->init_fd < 0,
+		.id = home->slot.held && home->init_fd < 0 ? home->slot.first_id + NC_SANDBOX_ID
+							   : NC_SANDBOX_ID,
+		.keeps_id = !home->slot.held && home->init_fd < 0,
 		.group = nc_box_group(box)};
 	int ends[2];
 	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return nc_err_errno(err, -errno, "Make a socket pair");
-	payload.n_writable = writable_paths(nursery, box, scratch, writable);
+	payload.n_writable = writable_paths(nursery, home, scratch, writable);
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
 	box->report_fd = ends[0];
-	r = nursery->pid_ns_fd >= 0 || box->init_fd < 0 ? fork_directly(nursery, box, &payload)
-							: fork_by_sibling(box, &payload);
+	r = nursery->pid_ns_fd >= 0 || home->init_fd < 0 ? fork_directly(nursery, box, &payload)
+							 : fork_by_sibling(box, &payload);
 	(void)close(ends[1]);
 	if (r < 0)
 		return nc_err_errno(err, r, "Fork into the box");
@@ -505,6 +507,10 @@ static void note_held(
 	}
 	if (report->terminal && n < packet->n_fds) {
 		box->terminal_fd = packet->fds[n];
+		packet->fds[n++] = -EBADF;
+	}
+	if (report->door && n < packet->n_fds) {
+		box->door_fd = packet->fds[n];
 		packet->fds[n] = -EBADF;
 	}
 }
@@ -513,10 +519,10 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 {
 	static struct nc_wire_packet packet;
 	struct nc_payload_report report;
-	int r = nc_wire_receive(box->report_fd, &packet, 2);
+	int r = nc_wire_receive(box->report_fd, &packet, 3);
 
 	if (r == -ECONNRESET) /* it ended with its order unread; its report stands behind this */
-		r = nc_wire_receive(box->report_fd, &packet, 2);
+		r = nc_wire_receive(box->report_fd, &packet, 3);
 	if (r == -EAGAIN)
 		return 0;
 	if (r < 0)

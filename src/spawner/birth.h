@@ -10,8 +10,12 @@ const struct nc_cgroup *nc_box_group(const struct nc_box *box);
 /* Clones the first process into new namespaces, maps its ids and lets it build the root. */
 int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
-/* Forks the payload into the box, where it waits for its order; report_fd is the channel to it. */
-int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+/*
+ * Forks the payload into the box that is its home, mostly its own, where it waits for its order;
+ * report_fd is the channel to it.
+ */
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, struct nacre_err *err);
 
 /*
  * Forks somebody into the box's pid namespace who kills everything else in it but process 1, and
