@@ -387,7 +387,7 @@ static void on_spawner(void *context, int events)
 	}
 	(void)nc_fd_close(event.terminal_fd); /* nobody here asks for one */
 	(void)nc_fd_close(event.door_fd);
-	command = find(hub, event.id);
+	command = event.type == NC_BOX_TOLD ? NULL : find(hub, event.id);
 	if (!command)
 		return;
 	if (event.type == NC_BOX_STARTED) {

@@ -69,7 +69,7 @@ bool nc_box_is_neutral(const struct nc_box_order *order)
 {
 	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
 	       order->home == 0 &&
-	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR));
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
 }
 
 static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
@@ -211,6 +211,39 @@ void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start)
 	ret_start->birth_ns = nc_wire_get_u64(in);
 	ret_start->terminal = nc_wire_get_u8(in) != 0;
 	ret_start->door = nc_wire_get_u8(in) != 0;
+}
+
+static void now_fields(struct nc_box_now *now, uint64_t *fields[8])
+{
+	fields[0] = &now->id;
+	fields[1] = &now->cpu_us;
+	fields[2] = &now->memory_bytes;
+	fields[3] = &now->memory_peak_bytes;
+	fields[4] = &now->pids;
+	fields[5] = &now->disk_bytes;
+	fields[6] = &now->io_read_bytes;
+	fields[7] = &now->io_written_bytes;
+}
+
+void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now)
+{
+	struct nc_box_now copy = *now;
+	uint64_t *fields[8];
+
+	now_fields(&copy, fields);
+	for (size_t i = 0; i < 8; i++)
+		nc_wire_put_u64(out, *fields[i]);
+	nc_wire_put_u8(out, now->frozen);
+}
+
+void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now)
+{
+	uint64_t *fields[8];
+
+	now_fields(ret_now, fields);
+	for (size_t i = 0; i < 8; i++)
+		*fields[i] = nc_wire_get_u64(in);
+	ret_now->frozen = nc_wire_get_u8(in) != 0;
 }
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)

@@ -22,6 +22,7 @@ enum nc_box_message {
 	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
 	NC_BOX_SIGNAL,	  /* u64 id, u32 signal: for the program that runs in it */
 	NC_BOX_FREEZE,	  /* u64 id, u8: whether it and those at home in it stand still */
+	NC_BOX_ASK,	  /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
 	NC_BOX_STARTED,	      /* struct nc_box_start; fds: its terminal, its door */
@@ -32,6 +33,7 @@ enum nc_box_message {
 	 * streams, or its terminal, or none where nothing runs. ENDED follows if that is known.
 	 */
 	NC_BOX_ADOPT,
+	NC_BOX_TOLD, /* struct nc_box_now */
 };
 
 /* Maxima of an order; the whole of it must fit into one message. */
@@ -91,7 +93,12 @@ enum nc_box_order_flag {
 	NC_ORDER_FILES = 1 << 6, /* the program is nacre-files, whatever argv[0] says */
 	/* it can reach a socket that is handed out: what listens there is its way to the network */
 	NC_ORDER_DOOR = 1 << 7,
-	NC_ORDER_FLAGS = (1 << 8) - 1,
+	/*
+	 * further commands will run in it beside each other: there are terminals for them, and its
+	 * limits hold for all of them together
+	 */
+	NC_ORDER_HOME = 1 << 8,
+	NC_ORDER_FLAGS = (1 << 9) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -173,6 +180,14 @@ struct nc_box_usage {
 	uint64_t io_written_bytes;
 };
 
+/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
+struct nc_box_now {
+	uint64_t id;
+	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
+		io_written_bytes;
+	bool frozen;
+};
+
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
@@ -215,6 +230,9 @@ void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host);
 
 void nc_boxwire_put_start(struct nc_wire_out *out, const struct nc_box_start *start);
 void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start);
+
+void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now);
+void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now);
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end);
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end);

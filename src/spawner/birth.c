@@ -132,8 +132,8 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
 	if (!pending)
 		return 0;
-	spec->terminal = (pending->order.flags & NC_ORDER_TTY) != 0;
-	fds = pending->fds + (spec->terminal ? 0 : 3); /* behind the three streams */
+	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
+	fds = pending->fds + (pending->order.flags & NC_ORDER_TTY ? 0 : 3); /* behind the streams */
 	if (pending->order.flags & NC_ORDER_IMAGE) {
 		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
@@ -345,7 +345,7 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	}
 	/* the container's own; the host's terminals are others' */
 	if (box->end.tier == NC_BOX_CONTAINER && box->first &&
-		(box->first->order.flags & NC_ORDER_TTY))
+		(box->first->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)))
 		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
 	for (size_t i = 0; box->first && i < box->first->order.n_layers; i++)
 		if (box->first->order.layer_writable[i])
@@ -425,17 +425,24 @@ static int resize_scratch(struct nc_box *box, const struct nc_box_limits *limits
 	return 0;
 }
 
-/* The limits that this host can hold. */
+void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_limits *limits,
+	struct nc_cgroup_limits *ret_limits)
+{
+	*ret_limits = (struct nc_cgroup_limits){
+		.memory_bytes = parent->can & NC_CGROUP_CAN_MEMORY ? limits->memory_bytes : 0,
+		.pids = parent->can & NC_CGROUP_CAN_PIDS ? limits->pids : 0,
+		.cpu_milli = parent->can & NC_CGROUP_CAN_CPU ? limits->cpu_milli : 0,
+	};
+}
+
 static int limit_group(struct nc_box *box, struct nacre_err *err)
 {
-	unsigned int can = box->group.parent ? box->group.parent->can : 0;
-	struct nc_cgroup_limits limits = {
-		.memory_bytes = can & NC_CGROUP_CAN_MEMORY ? box->limits.memory_bytes : 0,
-		.pids = can & NC_CGROUP_CAN_PIDS ? box->limits.pids : 0,
-		.cpu_milli = can & NC_CGROUP_CAN_CPU ? box->limits.cpu_milli : 0,
-	};
+	struct nc_cgroup_limits limits;
 
-	return can == 0 ? 0 : nc_cgroup_limit(&box->group, &limits, err);
+	if (!nc_box_group(box))
+		return 0;
+	nc_birth_limits(box->group.parent, &box->limits, &limits);
+	return nc_cgroup_limit(&box->group, &limits, err);
 }
 
 static int send_order(const struct nc_nursery *nursery, const struct nc_box *box)

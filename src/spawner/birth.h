@@ -23,6 +23,10 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
  */
 int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box);
 
+/* Those of the limits that these groups can hold. */
+void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_limits *limits,
+	struct nc_cgroup_limits *ret_limits);
+
 /* Sets the order's limits and sends it to the payload. */
 int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 

@@ -89,9 +89,23 @@ static void close_kept(struct nc_box *box)
 		box->kept_fd[i] = nc_fd_close(box->kept_fd[i]);
 }
 
+/* One for all that will run in a home, with its limits. */
+static int make_shared(
+	struct nc_nursery *nursery, struct nc_box *box, const char *name, struct nacre_err *err)
+{
+	struct nc_cgroup_limits limits;
+	int r;
+
+	nc_birth_limits(&nursery->cgroups, &box->order->order.limits, &limits);
+	r = nc_cgroup_make(&nursery->cgroups, name, &limits, &box->shared, err);
+	nc_cgroup_join_close(&box->shared);
+	return r < 0 ? r : nc_cgroup_share(&box->shared, err);
+}
+
 /* A group for the payload, which is as yet without limits. Process 1 needs none: it does nothing.
  */
-static int make_group(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+static int make_group(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
+	struct nacre_err *err)
 {
 	static uint64_t counter;
 	char name[32];
@@ -100,7 +114,15 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, struct nac
 	if (r < 0 || nursery->cgroups.can == 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "bx_%llu", (unsigned long long)++counter);
-	return nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
+	if (home == box && !box->shared.parent && box->order &&
+		(box->order->order.flags & NC_ORDER_HOME)) {
+		r = make_shared(nursery, box, name, err);
+		if (r < 0)
+			return r;
+	}
+	return home->shared.parent
+		       ? nc_cgroup_make_below(&home->shared, name, NULL, &box->group, err)
+		       : nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
 }
 
 static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
@@ -128,12 +150,12 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 		r = nc_birth_first(nursery, box, err);
 		box->end.pid_ns = r == 0;
 		if (r == 0)
-			return make_group(nursery, box, err);
+			return make_group(nursery, box, box, err);
 		if (box->init_fd >= 0 || box->order->order.flags & NC_ORDER_MUST_PID_NS)
 			return r;
 		*err = (struct nacre_err){0};
 	}
-	r = make_group(nursery, box, err);
+	r = make_group(nursery, box, box, err);
 	if (r < 0)
 		return r;
 	box->end.alone = !nc_box_group(box);
@@ -179,7 +201,7 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
 	/* while the first process builds the root */
-	return r < 0 ? r : make_group(nursery, box, err);
+	return r < 0 ? r : make_group(nursery, box, box, err);
 }
 
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -212,7 +234,7 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	if (r < 0)
 		return nc_err_errno(err, r, "End the last command's control group");
 	/* its own: limits and bill are the command's, and one that was killed takes nobody in */
-	r = make_group(nursery, box, err);
+	r = make_group(nursery, box, box, err);
 	return r < 0 ? r : make_payload(nursery, box, box, err);
 }
 
@@ -231,7 +253,7 @@ int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc
 		return nc_err_errno(err, box->home_fd, "Hold the box");
 	if (home->scratch_fd >= 0)
 		box->scratch_fd = nc_fd_dup(home->scratch_fd); /* to ask how full it is */
-	r = make_group(nursery, box, err);
+	r = make_group(nursery, box, home, err);
 	if (r == 0 && !nc_box_group(box))
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Without control groups a box runs one command at a time");
@@ -279,6 +301,25 @@ int nc_box_freeze(struct nc_box *box, bool frozen)
 		box->deadline_ns += now - box->frozen_ns;
 	box->frozen_ns = frozen ? now : 0;
 	return r;
+}
+
+void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
+{
+	const struct nc_cgroup *group = box->shared.parent ? &box->shared : nc_box_group(box);
+	struct nc_cgroup_usage usage;
+	struct statfs fs;
+
+	*ret_now = (struct nc_box_now){.id = box->end.id, .frozen = box->frozen_ns > 0};
+	if (box->scratch_fd >= 0 && fstatfs(box->scratch_fd, &fs) == 0)
+		ret_now->disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	if (!group || nc_cgroup_usage(group, &usage) < 0)
+		return;
+	ret_now->cpu_us = usage.cpu_user_us + usage.cpu_system_us;
+	ret_now->memory_bytes = usage.memory_now_bytes;
+	ret_now->memory_peak_bytes = usage.memory_peak_bytes;
+	ret_now->pids = usage.pids_now;
+	ret_now->io_read_bytes = usage.io_read_bytes;
+	ret_now->io_written_bytes = usage.io_written_bytes;
 }
 
 static void kill_all(struct nc_box *box)
@@ -447,6 +488,7 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->door_fd = nc_fd_close(box->door_fd);
 	box->home_fd = nc_fd_close(box->home_fd);
 	(void)nc_cgroup_remove(&box->group);
+	(void)nc_cgroup_remove(&box->shared);
 	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)
 		fputs("nacre-spawner: directories of a box are left for the next sweep\n", stderr);
 	/* a range is given back after everything that has it is gone */
@@ -456,8 +498,11 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 
 bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now)
 {
+	/* a group that is gone went with everything in its home */
+	int is_empty = nc_box_group(box) ? nc_cgroup_is_empty(&box->group) : 1;
+
 	assert(box->state == NC_BOX_CLEARING);
-	if (box->payload_fd >= 0 || (nc_box_group(box) && nc_cgroup_is_empty(&box->group) != 1)) {
+	if (box->payload_fd >= 0 || (is_empty != 1 && is_empty != -ENOENT)) {
 		box->check_ns = now + CLEAR_NS;
 		if (now >= box->clear_ns && box->home_id > 0)
 			(void)nc_pidfd_kill(box->home_fd, SIGKILL);

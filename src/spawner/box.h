@@ -63,6 +63,7 @@ struct nc_box {
 	bool stays;		      /* it outlives the command */
 	struct nc_slot slot;
 	struct nc_cgroup group;
+	struct nc_cgroup shared;     /* that of everything in a home; the groups are below it */
 	int init_fd;		     /* pidfd of process 1; -EBADF also where there is none */
 	int payload_fd;		     /* pidfd */
 	int cleaner_fd;		     /* pidfd of who clears up a process box's directory */
@@ -136,6 +137,9 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
  */
 int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc_box *box,
 	struct nc_box_pending *order, struct nacre_err *err);
+
+/* What it uses now. */
+void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now);
 
 /* Stops everything in it, and its clock, or lets it go on. */
 int nc_box_freeze(struct nc_box *box, bool frozen);

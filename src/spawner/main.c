@@ -273,11 +273,22 @@ static void clear_step(struct nc_box *box)
 		conclude(box, false);
 }
 
+/* The bills of those in a home, before that and all groups go. */
+static void clear_guests(const struct nc_box *home)
+{
+	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		if (spawner.boxes[i].state == NC_BOX_CLEARING &&
+			spawner.boxes[i].home_id == home->end.id)
+			clear_step(&spawner.boxes[i]);
+}
+
 /* What a box waited for has come. */
 static void end_step(struct nc_box *box)
 {
 	bool was_told = box->end.stays;
 
+	if (box->shared.parent)
+		clear_guests(box);
 	if (nc_box_ended(&spawner.nursery, box))
 		conclude(box, was_told);
 	else if (box->state == NC_BOX_CLEARING)
@@ -502,20 +513,25 @@ static bool order_is_sane(const struct nc_box_order *order)
 	return limits_are_sane(&order->limits) && order->dir[0] == '/' && binds_are_sane(order) &&
 	       descriptors_are_sane(order) &&
 	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY)) &&
-	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER);
+	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
 
 /* What a box is made of and held by stays as it was: a further command can name nothing of that. */
 static bool is_further(const struct nc_box_order *order)
 {
 	return order->n_binds == 0 && order->n_layers == 0 &&
-	       !(order->flags & (NC_ORDER_IMAGE | NC_ORDER_DOOR));
+	       !(order->flags & (NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
 }
 
 static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
 {
+	uint32_t had = home->first->order.flags;
+
+	if (had & NC_ORDER_HOME)
+		had |= NC_ORDER_TTY;
 	return order->tier == home->end.tier &&
-	       !(order->flags & ~home->first->order.flags & (NC_ORDER_TTY | NC_ORDER_KEEP));
+	       !(order->flags & ~had & (NC_ORDER_TTY | NC_ORDER_KEEP));
 }
 
 /* A command beside others, in a box of this worker's that stays. */
@@ -532,7 +548,7 @@ static int join_box(const struct nc_box_order *order)
 		nc_err_set(&err, -ESRCH, "There is no such box to run it in");
 	else if (home->frozen_ns > 0)
 		nc_err_set(&err, -EBUSY, "The box is frozen");
-	else if (!fits_into(order, home))
+	else if (!fits_into(order, home) || !(home->first->order.flags & NC_ORDER_HOME))
 		return -EBADMSG;
 	else if (!box || !(pending = keep_order()))
 		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already, or no memory",
@@ -627,6 +643,24 @@ static int handle_freeze(struct nc_wire_in *in)
 	return 0;
 }
 
+/* Safe: figures of a box of this worker's. */
+static int handle_ask(struct nc_wire_in *in)
+{
+	const struct nc_box *box = find_box(nc_wire_get_u64(in));
+	struct nc_wire_out out;
+	struct nc_box_now now;
+
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	if (!box)
+		return 0;
+	nc_box_look(box, &now);
+	nc_wire_begin(&out, NC_BOX_TOLD);
+	nc_boxwire_put_now(&out, &now);
+	nc_worker_send(&spawner.worker, &out, NULL, 0);
+	return 0;
+}
+
 /* Safe: it goes to the program of a box of this worker's, by its descriptor. */
 static int handle_signal(struct nc_wire_in *in)
 {
@@ -704,6 +738,7 @@ static const struct {
 	{NC_BOX_NEXT, true, 6, handle_next},
 	{NC_BOX_SIGNAL, true, 0, handle_signal},
 	{NC_BOX_FREEZE, true, 0, handle_freeze},
+	{NC_BOX_ASK, true, 0, handle_ask},
 };
 
 static void handle_packet(void)
@@ -932,15 +967,14 @@ static void bury_boxes(void)
 			box->state != NC_BOX_KEPT && nc_clock_ns() < deadline) {
 			struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
 
-			if (box->state == NC_BOX_CLEARING && event.fd < 0 &&
-				!nc_box_clear(&spawner.nursery, box, nc_clock_ns()))
+			if (box->state == NC_BOX_CLEARING && event.fd < 0) {
+				(void)nc_box_clear(&spawner.nursery, box, nc_clock_ns());
 				(void)poll(NULL, 0, 1);
-			else if (box->state == NC_BOX_CLEARING || box->state == NC_BOX_KEPT)
-				continue;
-			else if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1)
+			} else if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1) {
 				(void)nc_box_ended(&spawner.nursery, box);
-			else
+			} else {
 				reap_strays();
+			}
 		}
 	}
 }

@@ -227,13 +227,23 @@ int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen)
 	return nc_wire_send(spawn->fd, &out, NULL, 0);
 }
 
-int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id)
+static int send_id(struct nc_spawn *spawn, enum nc_box_message type, uint64_t id)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, NC_BOX_FORGET);
+	nc_wire_begin(&out, (uint16_t)type);
 	nc_wire_put_u64(&out, id);
 	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
+int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id)
+{
+	return send_id(spawn, NC_BOX_FORGET, id);
+}
+
+int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
+{
+	return send_id(spawn, NC_BOX_ASK, id);
 }
 
 static int take_packet_fd(struct nc_spawn *spawn, size_t i)
@@ -278,6 +288,9 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 	} else if (in.type == NC_BOX_ADOPT) {
 		event.id = nc_wire_get_u64(&in);
 		event.home = nc_wire_get_u64(&in);
+	} else if (in.type == NC_BOX_TOLD) {
+		nc_boxwire_get_now(&in, &event.now);
+		event.id = event.now.id;
 	} else if (in.type == NC_BOX_FAILED) {
 		event.id = nc_wire_get_u64(&in);
 		event.failure.code = -(int)nc_wire_get_u32(&in);

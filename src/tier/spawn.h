@@ -59,11 +59,14 @@ int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal);
 /* Stops everything that runs in it, or lets it go on. */
 int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen);
 
+/* What does it use now? */
+int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id);
+
 /* The end of a kept box has been taken note of. */
 int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id);
 
 struct nc_spawn_event {
-	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED or _ADOPT */
+	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
 	uint64_t id;
 	uint64_t birth_ns; /* STARTED */
 	uint64_t home;	   /* ADOPT: the box that it runs in, or 0 */
@@ -72,6 +75,7 @@ struct nc_spawn_event {
 	int door_fd;		  /* STARTED, with a door */
 	int stream_fd[3];	  /* ADOPT: our ends of its streams, unless it has a terminal */
 	struct nc_box_end end;	  /* ENDED */
+	struct nc_box_now now;	  /* TOLD */
 	struct nacre_err failure; /* FAILED */
 };
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from test_staying import play, tier  # noqa: F401: fixtures
-from wire import CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, IMAGE, KEEP, RUN, STARTED, STAY, TTY, WALL, greeting, message, order, order_body
+from wire import CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, HOME, IMAGE, KEEP, RUN, STARTED, STAY, WALL, greeting, message, order, order_body
 
 # added to the script of test_staying: begin() starts a command in box 1 as `identity`, messages() sorts what comes
 HELPERS = r"""
@@ -47,7 +47,7 @@ def groups(request):
 
 def test_commands_run_beside_each_other(beside, groups):
     got = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 a = begin(2, b"echo from a >a; while [ ! -e b ]; do sleep 0.01; done; cat b; exit 3")
 b = begin(3, b"while [ ! -e a ]; do sleep 0.01; done; cat a; echo from b >b; exit 4")
 found = until((ENDED, 2), (ENDED, 3))
@@ -63,7 +63,7 @@ def test_where_there_are_no_groups_it_is_refused(beside, groups):
     if groups:
         pytest.skip("there are groups")
     kind, text = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 begin(2, b"true")
 found = until((FAILED, 2))
 return FAILED, found[FAILED, 2]
@@ -76,7 +76,7 @@ def test_the_end_of_one_is_not_the_end_of_others(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     ends, neighbour, left, last = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 a = begin(2, b"setsid sh -c 'sleep 1000 & sleep 1001' & nohup sleep 1002 & sleep 1003", wall=300)
 b = begin(3, b"sleep 1.2; ps -A -o args= 2>/dev/null | grep -c 'sleep 100[0-3]$'; echo alive")
 found = until((ENDED, 2))
@@ -92,7 +92,7 @@ def test_each_has_its_own_limits_and_bill(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     hungry, modest = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 begin(2, b"head -c 100000000 /dev/zero | tail", memory=32 * MB)
 begin(3, b"sleep 0.8; exit 7", memory=64 * MB)
 found = until((ENDED, 2), (ENDED, 3))
@@ -102,11 +102,60 @@ return found[ENDED, 2], found[ENDED, 3]
     assert modest["memory_peak"] < 32 << 20 < hungry["memory_peak"] + (4 << 20)
 
 
+def test_the_limits_of_the_home_hold_for_all_together(beside, groups):
+    """Each would fit, both do not: memory of one that lives counts against its neighbour, and so do its processes."""
+    if not groups:
+        pytest.skip("needs control groups")
+    eaters, forks, now = beside("""
+first(b"true", flags=STAY | HOME, memory=96 * MB, pids=12)
+eat = b"python3 -c 'import time; x = bytearray(60 << 20); print(1, flush=True); time.sleep(3)'"
+a = begin(2, eat, memory=90 * MB, wall=20000)
+os.read(a, 1)
+worker.send(message(ASK, struct.pack("<Q", 1)))
+kind, body, _ = worker.receive()
+while kind != TOLD: kind, body, _ = worker.receive()
+now = struct.unpack("<8QB", body)
+begin(3, eat, memory=90 * MB, wall=20000)
+found = until((ENDED, 3), (ENDED, 2))
+b = begin(4, b"for i in 1 2 3 4 5 6 7 8; do sleep 1 & done; wait; echo all")
+c = begin(5, b"for i in 1 2 3 4 5 6 7 8; do sleep 1 & done; wait; echo all")
+until((ENDED, 4), (ENDED, 5))
+return [found[ENDED, i]["oom_kills"] for i in (2, 3)], whole(b).endswith(b"all\\n") and whole(c).endswith(b"all\\n"), now
+""")
+    assert sum(eaters) > 0 and not forks
+    assert now[0] == 1 and 60 << 20 < now[2] < 97 << 20 and 1 <= now[4] <= 12 and now[8] == 0
+
+
+def test_terminals_beside_each_other(beside, groups, tier):  # noqa: F811
+    if not groups or tier == "process":
+        pytest.skip("needs control groups and a /dev of its own")
+    first, second = beside("""
+first(b"true", flags=STAY | HOME)
+fds = []
+for identity in (2, 3):
+    worker.send(message(RUN, order_body(identity, home=1, argv=(b"sh", b"-c", b"tty; stty size; read line; echo got $line"), flags=TTY, rows=20 + identity,
+                                        env=(b"PATH=/usr/bin:/bin",), pids=50)))
+    fds += until((STARTED, identity))[STARTED, identity]
+for fd in fds: os.write(fd, b"word\\n")
+until((ENDED, 2), (ENDED, 3))
+texts = []
+for fd in fds:
+    data = b""
+    try:
+        while part := os.read(fd, 999): data += part
+    except OSError: pass
+    texts.append(data)
+return texts
+""")
+    assert b"/dev/pts/" in first and b"22 80" in first and b"got word" in first
+    assert b"/dev/pts/" in second and b"23 80" in second and first.split()[0] != second.split()[0]
+
+
 def test_the_end_of_the_home_is_the_end_of_all(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     ends, late = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 for identity in (2, 3, 4): begin(identity, b"trap '' TERM; sleep 1000")
 until((STARTED, 2), (STARTED, 3), (STARTED, 4))
 worker.send(kill(1))
@@ -121,7 +170,7 @@ def test_a_command_that_cannot_start_leaves_the_box(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     failed, after = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 worker.run(2, home=1, argv=(b"/no/such/program",), tier=tier, directory=where)
 failed = until((FAILED, 2))[FAILED, 2]
 a = begin(2, b"echo again")
@@ -135,7 +184,7 @@ def test_files_go_in_beside_a_command(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     data = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 a = begin(2, b"while [ ! -e new ]; do sleep 0.01; done; cat new")
 stream = struct.pack("<BBHIQ", 1, 0, 3, 0, 6) + b"newhello\\n" + struct.pack("<BBHIQ", 0, 0, 0, 0, 0)
 stdin, ours = os.pipe()
@@ -151,7 +200,7 @@ def test_standing_still_and_signals(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     lines, code, wall = beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 a = begin(2, b"trap 'echo term; exit 9' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done", wall=1500)
 until((STARTED, 2))
 os.read(a, 1)
@@ -182,7 +231,7 @@ def test_a_frozen_box_can_be_ended(beside, groups):
     if not groups:
         pytest.skip("needs control groups")
     assert beside("""
-first(b"true")
+first(b"true", flags=STAY | HOME)
 begin(2, b"sleep 1000")
 until((STARTED, 2))
 worker.send(message(FREEZE, struct.pack("<QB", 1, 1)))
@@ -238,14 +287,14 @@ LIMITS = dict(memory=64 << 20, pids=16, wall=10000)
 
 
 @pytest.mark.parametrize("name, flags, fds, fields", [
-    ("image", IMAGE, "nnnd", {}), ("stays", STAY, "nnn", {}), ("door", DOOR, "nnn", {}), ("keep", KEEP, "nnnnnn", {}), ("terminal", TTY, "", {}),
+    ("image", IMAGE, "nnnd", {}), ("stays", STAY, "nnn", {}), ("door", DOOR, "nnn", {}), ("keep", KEEP, "nnnnnn", {}), ("home", HOME, "nnn", {}),
     ("bind", 0, "nnn", dict(binds=[(0, 1, b"/mnt")])), ("layer", 0, "nnnd", dict(layers=[0])), ("other tier", 0, "nnn", dict(tier=1)),
     ("short", 0, "nn", {}),
 ])
 def test_what_a_command_beside_others_may_not_name(name, flags, fds, fields):
     from test_spawner import WORKER, start_spawner
 
-    packets = [GREETING, ("nnn", order(flags=STAY, **LIMITS)), ("", b""), (fds, message(RUN, order_body(2, home=1, flags=flags, **fields, **LIMITS)))]
+    packets = [GREETING, ("nnn", order(flags=STAY | HOME, **LIMITS)), ("", b""), (fds, message(RUN, order_body(2, home=1, flags=flags, **fields, **LIMITS)))]
     script = WORKER.replace("    socket.send_fds", "    if data: socket.send_fds")
     process = start_spawner("-c", script, *[f"{letters}:1:{data.hex()}" for letters, data in packets], binds=["/usr"])
     output, error = process.communicate(timeout=30)
@@ -262,7 +311,7 @@ def test_kept_homes_and_commands_are_adopted():
     try:
         fleet.ask("hello()")
         null = fleet.ask("os.open('/dev/null', os.O_RDWR)")
-        fleet.ask("worker.run(1, argv=(b'sh', b'-c', b'echo first >file'), flags=STAY, keep=True)")
+        fleet.ask("worker.run(1, argv=(b'sh', b'-c', b'echo first >file'), flags=STAY | HOME, keep=True)")
         assert fleet.ask("next_message()")[0] == STARTED and fleet.ask("next_message()")[1]["stays"] == 1
         fleet.ask("worker.run(2, home=1, argv=(b'sh', b'-c', b'sleep 0.7; cat file; exit 6'), keep=True)")
         assert fleet.ask("next_message()")[:2] == (STARTED, 2)
