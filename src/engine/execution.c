@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "box/outcome.h"
 #include "engine/programs.h"
@@ -41,9 +42,11 @@ static void finish(struct nc_execution *execution)
 	nc_engine_finished(execution);
 }
 
-static void on_started(void *context, uint64_t birth_ns)
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
 {
 	struct nc_execution *execution = context;
+
+	(void)nc_fd_close(door_fd);
 
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;

@@ -20,7 +20,8 @@ enum nc_box_message {
 	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
 	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
 	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
-	NC_BOX_SIGNAL,	  /* u64 id, u32 signal: for the program that runs in it */
+	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
+	NC_BOX_SIGNAL,
 	NC_BOX_FREEZE,	  /* u64 id, u8: whether it and those at home in it stand still */
 	NC_BOX_ASK,	  /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
@@ -30,7 +31,7 @@ enum nc_box_message {
 	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
 	/*
 	 * After a restart, a kept box: u64 id, u64 home; fds: the worker's ends of its three
-	 * streams, or its terminal, or none where nothing runs. ENDED follows if that is known.
+	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED follows if that is known.
 	 */
 	NC_BOX_ADOPT,
 	NC_BOX_TOLD, /* struct nc_box_now */

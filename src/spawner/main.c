@@ -352,16 +352,18 @@ static void tell_adopted(void)
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 		size_t n = 0;
+		int fds[3];
 		struct nc_wire_out out;
 
 		if (!is_adopted(box))
 			continue;
-		while (n < 3 && box->kept_fd[n] >= 0)
-			n++;
+		for (size_t k = 0; k < 3; k++)
+			if (box->kept_fd[k] >= 0)
+				fds[n++] = box->kept_fd[k];
 		nc_wire_begin(&out, NC_BOX_ADOPT);
 		nc_wire_put_u64(&out, box->end.id);
 		nc_wire_put_u64(&out, box->home_id);
-		nc_worker_send(&spawner.worker, &out, box->kept_fd, n);
+		nc_worker_send(&spawner.worker, &out, fds, n);
 		if (box->state == NC_BOX_KEPT || box->state == NC_BOX_STAYS)
 			tell_end(box);
 	}
@@ -668,10 +670,12 @@ static int handle_signal(struct nc_wire_in *in)
 	uint32_t signal = nc_wire_get_u32(in);
 	struct nc_box *box;
 
-	if (nc_wire_close(in) < 0 || signal < 1 || signal > 64)
+	if (nc_wire_close(in) < 0 || signal > 64)
 		return -EBADMSG;
 	box = find_box(id);
-	if (box && box->state == NC_BOX_RUNS)
+	if (box && signal == 0)
+		box->kept_fd[0] = nc_fd_close(box->kept_fd[0]);
+	else if (box && box->state == NC_BOX_RUNS)
 		(void)nc_pidfd_kill(box->payload_fd, (int)signal); /* it may just have ended */
 	return 0;
 }
@@ -708,7 +712,7 @@ static int handle_ready(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Safe: only a box that is dead is let go. */
+/* Safe: only a box that is dead is let go; naming none does nothing. */
 static int handle_forget(struct nc_wire_in *in)
 {
 	uint64_t id = nc_wire_get_u64(in);
@@ -717,9 +721,10 @@ static int handle_forget(struct nc_wire_in *in)
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
 	box = find_box(id);
-	if (!box || box->state != NC_BOX_KEPT)
+	if (box && box->state != NC_BOX_KEPT)
 		return -EBADMSG;
-	nc_box_forget(box);
+	if (box)
+		nc_box_forget(box);
 	return 0;
 }
 

@@ -260,8 +260,8 @@ static void take_fds(
 		event->door_fd = take_packet_fd(spawn, start->terminal);
 	if (event->type == NC_BOX_ADOPT && spawn->packet.n_fds == 1)
 		event->terminal_fd = take_packet_fd(spawn, 0);
-	for (size_t i = 0; event->type == NC_BOX_ADOPT && spawn->packet.n_fds == 3 && i < 3; i++)
-		event->stream_fd[i] = take_packet_fd(spawn, i);
+	for (size_t n = spawn->packet.n_fds; event->type == NC_BOX_ADOPT && n > 1 && n-- > 0;)
+		event->stream_fd[3 - spawn->packet.n_fds + n] = take_packet_fd(spawn, n);
 }
 
 int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)

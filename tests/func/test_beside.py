@@ -173,8 +173,8 @@ def test_a_command_that_cannot_start_leaves_the_box(beside, groups):
 first(b"true", flags=STAY | HOME)
 worker.run(2, home=1, argv=(b"/no/such/program",), tier=tier, directory=where)
 failed = until((FAILED, 2))[FAILED, 2]
-a = begin(2, b"echo again")
-until((ENDED, 2))
+a = begin(3, b"echo again")
+until((ENDED, 3))
 return failed, whole(a)
 """)
     assert "start the program" in failed and after == b"again\n"
@@ -323,6 +323,18 @@ def test_kept_homes_and_commands_are_adopted():
         fds = next(fds for kind, body, fds in adopted if kind == 105 and body[0] == 2)
         assert fleet.ask(f"whole({fds[1]})") == b"first\n"
         assert fleet.ask("next_message()")[1]["code"] == 6
+        # input goes on over the death of a worker, and ends when it is said to
+        ours = fleet.ask("os.pipe()")
+        fleet.ask(f"globals().update(kept=worker.run(4, home=1, argv=(b'cat',), keep=True, stdin={ours[0]}, kept_stdin={ours[1]}))")
+        fleet.ask(f"os.write({ours[1]}, b'before ')")
+        assert fleet.ask("next_message()")[0] == STARTED
+        fleet.kill_worker()
+        fleet.ask("hello()")
+        fds = next(fds for kind, body, fds in (fleet.ask("worker.receive()") for _ in range(5)) if kind == 105 and body[0] == 4)
+        assert len(fds) == 3
+        fleet.ask(f"[os.write({fds[0]}, b'after'), os.close({fds[0]}), worker.send(message(SIGNAL, struct.pack('<QI', 4, 0)))]")
+        assert fleet.ask(f"whole({fds[1]})") == b"before after"
+        assert fleet.ask("next_message()")[1]["code"] == 0
         output = fleet.ask("worker.run(3, home=1, argv=(b'cat', b'file'))")
         assert fleet.ask("next_message()")[0] == STARTED and fleet.ask("next_message()")[1]["code"] == 0
         assert fleet.ask(f"whole({output})") == b"first\n"

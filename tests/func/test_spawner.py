@@ -11,7 +11,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, DOOR, ENDED, FAILED, FORGET, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, STARTED, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -199,7 +199,9 @@ BREAKING = {
     "ready_257": [GREETING, ("", ready(257))],
     "ready_4_billion": [GREETING, ("", ready(2 ** 32 - 1))],
     "ready_cut": [GREETING, ("", message(READY, b"\1"))],
-    "forget_unknown": [GREETING, ("", forget(1))],
+    "signal_65": [GREETING, ("", message(SIGNAL, struct.pack("<QI", 1, 65)))],
+    "freeze_cut": [GREETING, ("", message(FREEZE, bytes(8)))],
+    "ask_with_a_descriptor": [GREETING, ("n", message(ASK, bytes(8)))],
     "forget_running": [GREETING, ("nnn", an_order(argv=(b"sleep", b"5"))), ("", forget(1))],
     "forget_running_kept": [GREETING, ("nnnnnn", an_order(argv=(b"sleep", b"5"), flags=KEEP)), ("", forget(1))],
     "forget_cut": [GREETING, ("", message(FORGET, b"\1\0\0\0"))],

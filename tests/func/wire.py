@@ -104,11 +104,11 @@ class Worker:
         """The directory of process boxes, from a WELCOME."""
         return body[14:-4].decode()
 
-    def run(self, *identity, keep=False, kind=RUN, stdin=None, layer_fds=(), **fields):
+    def run(self, *identity, keep=False, kind=RUN, stdin=None, kept_stdin=None, layer_fds=(), **fields):
         """Orders a box whose output and error are one pipe, and gives its reading end."""
         output, theirs = os.pipe()
         null = os.open("/dev/null", os.O_RDWR) if stdin is None else stdin
-        fds = [null, theirs, theirs, *layer_fds] + ([null, output, output] if keep else [])
+        fds = [null, theirs, theirs, *layer_fds] + ([null if kept_stdin is None else kept_stdin, output, output] if keep else [])
         self.send(message(kind, order_body(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields)), fds)
         os.close(theirs)
         os.close(null)
