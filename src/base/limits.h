@@ -29,6 +29,8 @@
 
 /* Files that one request takes out of a box. */
 #define NC_CAPTURE_FILES_MAX 1000U
+/* Entries of one directory that are listed. */
+#define NC_LISTING_MAX 10000U
 
 /* What `nacre doctor` keeps of the answer of a program that it asks for its version. */
 #define NC_PROBE_OUTPUT_MAX (64U * 1024)
@@ -56,6 +58,8 @@
  * three must fit into the order of one box (NC_BOX_ARG_SIZE_MAX), with what the runtime adds. */
 #define NC_REQUEST_ARGS_MAX 1024U
 #define NC_REQUEST_ARGS_SIZE_MAX (16U * 1024)
+/* A command in a sandbox: longer ones go into a file first. */
+#define NC_COMMAND_SIZE_MAX (32U * 1024)
 #define NC_REQUEST_ENV_MAX 256U
 #define NC_REQUEST_ENV_SIZE_MAX (12U * 1024)
 #define NC_REQUEST_PACKAGES_MAX 64U

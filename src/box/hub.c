@@ -464,6 +464,29 @@ void nc_command_signal(struct nc_command *command, int signal)
 	(void)nc_spawn_signal(command->hub->spawn, command->box_id, signal);
 }
 
+static void disowned_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	(void)context, (void)stream, (void)data, (void)size;
+}
+
+static void disowned_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	(void)context, (void)end, (void)output_bytes, (void)failure;
+}
+
+void nc_command_disown(struct nc_command *command)
+{
+	struct nc_command_spec *spec = &command->spec;
+
+	close_input(command); /* what it reads from may go */
+	spec->context = NULL;
+	spec->started = NULL;
+	spec->writable = NULL;
+	spec->printed = disowned_printed;
+	spec->ended = disowned_ended;
+}
+
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
 {
 	(void)nc_spawn_freeze(hub->spawn, box_id, frozen);

@@ -87,6 +87,9 @@ void nc_command_signal(struct nc_command *command, int signal);
 /* Ends its box, with everything, or if it runs in a home itself alone; ended() follows. */
 void nc_command_cancel(struct nc_command *command);
 
+/* It goes on, and nobody is told of it any more. */
+void nc_command_disown(struct nc_command *command);
+
 /* Stops everything in a box, or lets it go on; asks what it uses: told() follows. */
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
 void nc_hub_ask(struct nc_hub *hub, uint64_t box_id);

@@ -27,7 +27,7 @@ struct draft {
 };
 
 /* Into char[NC_REQUEST_NAME_MAX + 1]. */
-static void read_id(const struct nc_cursor *c)
+void nc_read_id(const struct nc_cursor *c)
 {
 	const char *name = nc_read_name(c);
 
@@ -43,7 +43,7 @@ static void read_step_name(const struct nc_cursor *c)
 		*(const char **)c->target = name;
 }
 
-static void read_tier(const struct nc_cursor *c)
+void nc_read_tier(const struct nc_cursor *c)
 {
 	int chosen = nc_read_choice(c, nc_tier_names, NC_TIER_MAX);
 
@@ -51,7 +51,7 @@ static void read_tier(const struct nc_cursor *c)
 		*(enum nc_tier *)c->target = (enum nc_tier)chosen;
 }
 
-static void read_policy(const struct nc_cursor *c)
+void nc_read_policy(const struct nc_cursor *c)
 {
 	const char *text = json_string_value(c->value);
 
@@ -170,7 +170,7 @@ static bool is_variable(const char *name)
 	return name[0] != '\0';
 }
 
-static void read_env(const struct nc_cursor *c)
+void nc_read_env(const struct nc_cursor *c)
 {
 	const struct nc_request_pairs *env = c->target;
 	size_t total = 0;
@@ -188,7 +188,7 @@ static void read_env(const struct nc_cursor *c)
 			NC_REQUEST_ENV_SIZE_MAX);
 }
 
-static void read_labels(const struct nc_cursor *c)
+void nc_read_labels(const struct nc_cursor *c)
 {
 	const struct nc_request_pairs *labels = c->target;
 
@@ -348,7 +348,7 @@ static const struct nc_rule limit_rules[] = {
 	{0},
 };
 
-static void read_limits(const struct nc_cursor *c)
+void nc_read_limits(const struct nc_cursor *c)
 {
 	nc_read_members(c, limit_rules, c->target);
 }
@@ -366,7 +366,7 @@ static const struct nc_rule step_rules[] = {
 	{.name = "code", .read = read_code},
 	STEP("inputs", read_inputs, inputs),
 	STEP("args", read_args, args),
-	STEP("env", read_env, env),
+	STEP("env", nc_read_env, env),
 	{.name = "timeout",
 		.read = nc_read_milli,
 		.offset = offsetof(struct nc_request_step, wall_ms),
@@ -446,16 +446,16 @@ static const struct nc_rule request_rules[] = {
 	FIELD("network_access", nc_read_bool, network_access),
 	FIELD("packages", read_packages, packages),
 	FIELD("files", read_files, files),
-	FIELD("env", read_env, env),
-	FIELD("tier", read_tier, tier),
-	FIELD("limits", read_limits, limits),
+	FIELD("env", nc_read_env, env),
+	FIELD("tier", nc_read_tier, tier),
+	FIELD("limits", nc_read_limits, limits),
 	FIELD("capture", read_capture, capture),
-	FIELD("policy", read_policy, policy),
+	FIELD("policy", nc_read_policy, policy),
 	FIELD("cache", nc_read_bool, cache),
 	FIELD("stream", nc_read_bool, stream),
-	FIELD("id", read_id, id),
-	FIELD("labels", read_labels, labels),
-	FIELD("tenant", read_id, tenant),
+	FIELD("id", nc_read_id, id),
+	FIELD("labels", nc_read_labels, labels),
+	FIELD("tenant", nc_read_id, tenant),
 	{.name = "priority",
 		.read = nc_read_priority,
 		.offset = offsetof(struct draft, request.priority),

@@ -100,6 +100,14 @@ int nc_request_parse(
 /* The same from JSON that was parsed within the maxima above; takes over the reference. */
 int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults);
 
+/* Readers of members that other requests have too (engine/reader.h). */
+void nc_read_id(const struct nc_cursor *c);	/* char[NC_REQUEST_NAME_MAX + 1] */
+void nc_read_policy(const struct nc_cursor *c); /* the same */
+void nc_read_tier(const struct nc_cursor *c);	/* enum nc_tier */
+void nc_read_env(const struct nc_cursor *c);	/* struct nc_request_pairs */
+void nc_read_labels(const struct nc_cursor *c); /* struct nc_request_pairs */
+void nc_read_limits(const struct nc_cursor *c); /* struct nc_request_limits */
+
 /* Frees what it holds; accepts a zeroed one. */
 void nc_request_done(struct nc_request *request);
 
