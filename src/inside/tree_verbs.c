@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/parse.h"
