@@ -68,6 +68,7 @@ struct opened {
 	size_t n_listen_fds;
 	bool all_local;
 	int serve_fd, state_fd, archive_fd, image_store_fd;
+	int config_fd; /* or -EBADF: there is no configuration */
 	struct nc_tls *tls;
 	struct nc_manager manager;
 };
@@ -138,13 +139,16 @@ static int check_exposure(const struct opened *opened, struct nacre_err *err)
 	return 0;
 }
 
-static int open_all(struct opened *opened, bool ranges, struct nacre_err *err)
+static int open_all(struct opened *opened, const struct nc_config *config, bool ranges,
+	struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
 	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);
 
 	if (r >= 0)
 		r = opened->state_fd = nc_state_open(NULL, false, err);
+	if (r >= 0 && config->dir)
+		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (r < 0)
 		return r;
 	/* without a history there is nothing to be asked for; it forks, so before any secret */
@@ -232,7 +236,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	struct nc_server_setup server = {.loop = &daemon->loop,
 		.config = config,
 		.policies = start->policies,
-		.config_dir = config->dir,
+		.config_dir = opened->config_fd >= 0 ? "." : NULL,
 		.environments = setup->environments,
 		.image_store_fd = opened->image_store_fd,
 		.state_fd = opened->state_fd,
@@ -275,13 +279,15 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	cleanup_close int config_fd =
-		config->dir ? open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -EBADF;
 	const int stores[] = {start->cache_fd, start->environments.store_fd};
-	const int readable[] = {config_fd, opened->serve_fd, opened->image_store_fd};
+	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup = nc_start_engine(start, config);
 	int r;
 
+	/* the way there may be closed to who we are now */
+	if (opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
+		nc_log(NC_LOG_WARNING, "The configuration cannot be read again",
+			NC_LOG_TEXT("reason", nc_errno_text(errno)));
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
@@ -305,6 +311,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.state_fd = -EBADF,
 		.archive_fd = -EBADF,
 		.image_store_fd = -EBADF,
+		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
 	const struct nc_value *level = &cli->config->main.log.level;
 	int r;
@@ -319,7 +326,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = nc_start_open(&start, &args, cli->config, err);
 	if (r == 0)
-		r = open_all(&opened, start.ranges, err);
+		r = open_all(&opened, cli->config, start.ranges, err);
 	if (r == 0)
 		r = nc_start_split(&start, err);
 	if (r == 0)

@@ -226,7 +226,7 @@ static struct nc_link *link_of(struct MHD_Connection *connection)
 	return info ? info->socket_context : NULL;
 }
 
-/* The request line is there: the rest of the head has its own time. */
+/* The request line is there. */
 static void *on_line(void *cls, const char *uri, struct MHD_Connection *connection)
 {
 	struct nc_http *http = cls;
@@ -248,8 +248,9 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *connecti
 	exchange->began_ns = nc_clock_ns();
 	exchange->body = (struct nc_buf)NC_BUF(0);
 	link->exchange = exchange;
+	if (link->used) /* it may have been idle until now */
+		give_time(link, http->setup.head_ms);
 	link->used = true;
-	give_time(link, http->setup.head_ms);
 	http->n_open++;
 	return exchange;
 }
