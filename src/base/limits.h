@@ -113,4 +113,42 @@
 /* Segments of a journal: a year of one a minute. */
 #define NC_SEGMENTS_MAX (512U * 1024)
 
+/* HTTP: the head of a request, which libmicrohttpd keeps in one block with a little of its own. */
+#define NC_HTTP_HEAD_MAX (16U * 1024)
+#define NC_HTTP_HEADERS_MAX 100U
+/* The request line's target; longer than any of ours, with a query. */
+#define NC_HTTP_TARGET_MAX (8U * 1024)
+/* A body whose route names no other maximum. */
+#define NC_HTTP_BODY_MAX (1024U * 1024)
+/* Connections at once, and of one peer. */
+#define NC_HTTP_CONNECTIONS_MAX 1024U
+#define NC_HTTP_CONNECTIONS_EACH 512U
+/* Bodies of all requests that are open together. */
+#define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* Parts of a path, and bytes of one part that names something. */
+#define NC_HTTP_PARTS_MAX 8U
+#define NC_HTTP_PART_MAX 128U
+
+/* API keys in one file, with those that were revoked. */
+#define NC_KEYS_MAX 4096U
+#define NC_KEYS_FILE_MAX (4U * 1024 * 1024)
+/* Tenants that one daemon counts for. */
+#define NC_TENANTS_MAX 1024U
+
+/* Executions that a daemon knows by their id, finished ones too. */
+#define NC_HTTP_JOBS_MAX 4096U
+/* What finished ones keep for those who ask later: replies and events of all together. */
+#define NC_JOBS_KEPT_MAX (64U * 1024 * 1024)
+/* Live events of one, from which a client that lost its connection goes on. */
+#define NC_JOB_EVENTS_MAX (1024U * 1024)
+/* Replies that are kept for a repeated Idempotency-Key: how many, and their bytes. */
+#define NC_REPLAYS_MAX 4096U
+#define NC_REPLAYS_SIZE_MAX (32U * 1024 * 1024)
+#define NC_REPLAY_SIZE_MAX (4U * 1024 * 1024)
+/* Bytes of an Idempotency-Key. */
+#define NC_REPLAY_KEY_MAX 255U
+
+/* Label sets of one metric: what comes beyond is counted as "other". */
+#define NC_METRIC_SERIES_MAX 256U
+
 #endif

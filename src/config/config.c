@@ -129,10 +129,63 @@ static const struct nc_field limits_fields[] = {
 	END,
 };
 
+const char *const nc_alert_kind_names[] = {"security", "performance", "capacity", "error", NULL};
+const char *const nc_alert_measure_names[] = {"denials", "threats", "auth_failures",
+	"start_seconds", "queue_seconds", "queue", "running_percent", "memory_percent",
+	"disk_percent", "errors", NULL};
+_Static_assert(sizeof(nc_alert_measure_names) / sizeof(char *) == NC_MEASURE_MAX + 1, "measures");
+
+#define QUOTA(member)                                                                              \
+	{                                                                                          \
+		.name = #member, .type = NC_FIELD_WHOLE,                                           \
+		.offset = offsetof(struct nc_quota_values, member), .preset = "0", .min = 0,       \
+		.max = 1000000000                                                                  \
+	}
+
+static const struct nc_field quota_fields[] = {
+	QUOTA(executions),
+	QUOTA(requests_per_minute),
+	QUOTA(cpu_seconds_per_hour),
+	QUOTA(memory_mb),
+	QUOTA(disk_mb),
+	END,
+};
+
+#define ALERT(member, ...)                                                                         \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_alert_values, member), __VA_ARGS__   \
+	}
+
+static const struct nc_field alert_rule_fields[] = {
+	ALERT(kind, .type = NC_FIELD_CHOICE, .preset = "error", .choices = nc_alert_kind_names),
+	ALERT(measure, .type = NC_FIELD_CHOICE, .preset = "errors",
+		.choices = nc_alert_measure_names),
+	ALERT(above, .type = NC_FIELD_MILLI, .preset = "0", .max = 1000000000000),
+	ALERT(for_seconds, .type = NC_FIELD_WHOLE, .preset = "0", .max = 86400),
+	END,
+};
+
+#define SERVE(member, ...)                                                                         \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
+	}
+
+static const struct nc_field serve_fields[] = {
+	SERVE(allowed_origins, .type = NC_FIELD_LIST),
+	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
+	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
+	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,
+		.size = sizeof(struct nc_quota_values)),
+	SERVE(alerts, .type = NC_FIELD_MAP, .fields = alert_rule_fields,
+		.size = sizeof(struct nc_alert_values)),
+	END,
+};
+
 const char *const nc_config_file_names[NC_CONFIG_FILE_COUNT] = {
 	[NC_CONFIG_MAIN] = "nacre.yaml",
 	[NC_CONFIG_LIMITS] = "resource_limits.yaml",
 	[NC_CONFIG_POLICIES] = "security_policies.yaml",
+	[NC_CONFIG_SERVE] = "serve.yaml",
 };
 
 static const struct {
@@ -142,6 +195,7 @@ static const struct {
 	[NC_CONFIG_MAIN] = {main_fields, offsetof(struct nc_config, main)},
 	[NC_CONFIG_LIMITS] = {limits_fields, offsetof(struct nc_config, limits)},
 	[NC_CONFIG_POLICIES] = {nc_policy_file_fields, offsetof(struct nc_config, policies)},
+	[NC_CONFIG_SERVE] = {serve_fields, offsetof(struct nc_config, serve)},
 };
 
 const struct nc_field *nc_config_fields(enum nc_config_file file)

@@ -258,6 +258,23 @@ const char *nc_execution_id(const struct nc_execution *execution)
 	return execution->id;
 }
 
+bool nc_execution_has_begun(const struct nc_execution *execution)
+{
+	return execution->admitted_ns > 0;
+}
+
+const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution)
+{
+	return &execution->limits;
+}
+
+void nc_engine_reconfigure(
+	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies)
+{
+	engine->setup.config = config;
+	engine->setup.policies = policies;
+}
+
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)
 {
 	*ret_load = engine->load;

@@ -77,6 +77,17 @@ void nc_engine_cancel(struct nc_execution *execution);
 /* Its id, as in the reply; valid until done(). */
 const char *nc_execution_id(const struct nc_execution *execution);
 
+/* Whether it has a box, or will never need one; and what it is allowed. Valid until done(). */
+bool nc_execution_has_begun(const struct nc_execution *execution);
+const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution);
+
+/*
+ * Other files are read from now on; executions that are under way keep what they began with, so
+ * both must outlive those. policies is never NULL.
+ */
+void nc_engine_reconfigure(
+	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies);
+
 struct nc_engine_load {
 	size_t running, queued;
 	uint64_t memory_bytes, cpu_milli; /* allowed to those that run */

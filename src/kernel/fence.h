@@ -72,4 +72,8 @@ int nc_fence_reader(const char *readable_dir);
  */
 int nc_fence_stores(const int *store_fds, size_t n_stores);
 
+/* The same, and that it only reads below further ones. */
+int nc_fence_server(
+	const int *store_fds, size_t n_stores, const int *readable_fds, size_t n_readable);
+
 #endif

@@ -45,7 +45,8 @@ enum {
 	NC_IN_PROCESS = 1U << NC_FILTER_PROCESS,
 	NC_IN_ALONE = 1U << NC_FILTER_ALONE,
 	NC_IN_INIT = 1U << NC_FILTER_INIT,
-	NC_IN_WORKER = 1U << NC_FILTER_WORKER,
+	NC_IN_SERVER = 1U << NC_FILTER_SERVER,
+	NC_IN_WORKER = 1U << NC_FILTER_WORKER | NC_IN_SERVER,
 	NC_IN_SPAWNER = 1U << NC_FILTER_SPAWNER,
 	NC_IN_RECORDER = 1U << NC_FILTER_RECORDER,
 	NC_IN_OURS = NC_IN_WORKER | NC_IN_RECORDER, /* both without privilege, and parsing */
@@ -258,6 +259,10 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 		"openat openat2 newfstatat getdents64 mkdirat renameat unlinkat"},
 	{"files of image stores", NC_IN_WORKER, 0,
 		"statx renameat2 linkat symlinkat readlinkat fchmod"},
+	{"clients of a socket that listened before it was locked in", NC_IN_SERVER, 0,
+		"accept4 sendto recvfrom getsockopt setsockopt getpeername getsockname"},
+	{"room on the disk of its state", NC_IN_SERVER, 0,
+		"fstatfs"},
 };
 
 /*
@@ -558,6 +563,9 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
+
+	/* between TLS and what is inside it; both ends are its own */
+	NC_ALLOW(NC_IN_SERVER, "socketpair", NC_IS(0, 1)), /* AF_UNIX */
 
 	/* the spawner: a child leaves the keyring of the caller */
 	NC_ALLOW(NC_IN_SPAWNER, "keyctl", NC_IS(0, 1)), /* KEYCTL_JOIN_SESSION_KEYRING */

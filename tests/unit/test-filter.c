@@ -242,7 +242,8 @@ static int run(enum nc_filter which, enum nc_filter_variant variant, const struc
 /* ---- what is expected ---- */
 
 static const char *const profiles[] = {
-	"container", "shared", "process", "alone", "init", "worker", "spawner", "recorder"};
+	"container", "shared", "process", "alone", "init", "worker", "spawner", "recorder",
+	"server"};
 
 /* Those of boxes come first, then nacre-init's; the rest have no reporting variant. */
 #define BOXES NC_FILTER_INIT
@@ -1233,6 +1234,33 @@ static void the_recorder_has_its_calls_and_no_others(void **state)
 	has_its_calls_and_no_others(NC_FILTER_RECORDER, 30, 50);
 }
 
+static void the_server_has_its_calls_and_no_others(void **state)
+{
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_SERVER, 70, 110);
+}
+
+static void what_the_server_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_accept4, {no}},
+		{ALLOWED, SYS_sendto, {no}},
+		{ALLOWED, SYS_recvfrom, {no}},
+		{REFUSED, SYS_accept, {no}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 0}},
+		{REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_bind, {no}},
+		{REFUSED, SYS_listen, {no}},
+		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0, 0}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_clone, {SIGCHLD}}, /* a process */
+	};
+
+	(void)state;
+	assert_true(check_plain(NC_FILTER_SERVER, trials, unit_count(trials)) > 0);
+}
+
 static void what_the_recorder_may(void **state)
 {
 	static char bytes[64];
@@ -1570,6 +1598,8 @@ int main(void)
 		unit_test_fds(what_the_worker_may),
 		unit_test_fds(the_recorder_has_its_calls_and_no_others),
 		unit_test_fds(what_the_recorder_may),
+		unit_test_fds(the_server_has_its_calls_and_no_others),
+		unit_test_fds(what_the_server_may),
 		unit_test_fds(threads_of_the_worker_work),
 #endif
 		unit_test_fds(signals_to_itself_only),

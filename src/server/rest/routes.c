@@ -1,0 +1,33 @@
+/* The table of routes, version 1 of the REST interface. */
+#include "server/rest/rest.h"
+
+const struct nc_route nc_routes[] = {
+	{"POST", "/v1/execute", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON,
+		NC_REQUEST_SIZE_MAX, nc_rest_execute},
+	{"POST", "/v1/jobs", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON, NC_REQUEST_SIZE_MAX,
+		nc_rest_jobs_create},
+	{"GET", "/v1/jobs", NC_ROLE_READ, 0, 0, nc_rest_jobs_list},
+	{"GET", "/v1/jobs/{id}", NC_ROLE_READ, 0, 0, nc_rest_jobs_get},
+	{"GET", "/v1/jobs/{id}/wait", NC_ROLE_READ, NC_ROUTE_DRAINS, 0, nc_rest_jobs_wait},
+	{"GET", "/v1/jobs/{id}/events", NC_ROLE_READ, NC_ROUTE_DRAINS, 0, nc_rest_jobs_events},
+	{"DELETE", "/v1/jobs/{id}", NC_ROLE_EXECUTE, NC_ROUTE_DRAINS, 0, nc_rest_jobs_cancel},
+	{"GET", "/v1/history", NC_ROLE_READ, 0, 0, nc_rest_history_list},
+	{"GET", "/v1/history/{id}", NC_ROLE_READ, 0, 0, nc_rest_history_get},
+	{"GET", "/v1/history/{id}/{which}", NC_ROLE_READ, 0, 0, nc_rest_history_blob},
+	{"GET", "/v1/audit/head", NC_ROLE_ADMIN, 0, 0, nc_rest_audit_head},
+	{"GET", "/v1/audit/verify", NC_ROLE_ADMIN, 0, 0, nc_rest_audit_verify},
+	{"POST", "/v1/policy/analyse", NC_ROLE_READ, NC_ROUTE_JSON, 2 * NC_REQUEST_CODE_MAX,
+		nc_rest_policy_analyse},
+	{"GET", "/v1/policies", NC_ROLE_READ, 0, 0, nc_rest_policies},
+	{"GET", "/v1/environments", NC_ROLE_READ, 0, 0, nc_rest_environments},
+	{"GET", "/v1/images", NC_ROLE_READ, 0, 0, nc_rest_images},
+	{"GET", "/v1/alerts", NC_ROLE_ADMIN, 0, 0, nc_rest_alerts},
+	{"GET", "/v1/token", NC_ROLE_READ, 0, 0, nc_rest_token},
+	{"GET", "/v1/version", NC_ROLE_READ, 0, 0, nc_rest_version},
+	{"GET", "/healthz", NC_ROLE_NONE, NC_ROUTE_FREE | NC_ROUTE_DRAINS, 0, nc_rest_health},
+	{"GET", "/readyz", NC_ROLE_NONE, NC_ROUTE_FREE | NC_ROUTE_DRAINS, 0, nc_rest_ready},
+	{"GET", "/metrics", NC_ROLE_READ, NC_ROUTE_FREE | NC_ROUTE_DRAINS, 0, nc_rest_metrics},
+	{"GET", "/openapi.json", NC_ROLE_NONE, NC_ROUTE_FREE, 0, nc_rest_openapi},
+	{"GET", "/docs", NC_ROLE_NONE, NC_ROUTE_FREE | NC_ROUTE_PAGE, 0, nc_rest_docs},
+	{0},
+};
