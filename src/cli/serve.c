@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
+#include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "server/archive.h"
@@ -29,6 +30,7 @@
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
+#define SANDBOXES_MAX 500
 #define HEAD_MS 10000
 #define BODY_MS 60000
 #define IDLE_MS 60000
@@ -255,19 +257,27 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.idle_ms = IDLE_MS,
 		.context = &daemon->loop,
 		.stopped = on_stopped};
+	struct nc_sandboxes_setup sandboxes = {.image_store_fd = opened->image_store_fd,
+		.max = SANDBOXES_MAX,
+		.max_each = SANDBOXES_MAX,
+		.memory_fd = -EBADF};
 	struct nc_engine *engine = NULL;
 	int r = nc_engine_new(setup, &engine);
 
 	if (r < 0)
 		return nc_err_errno(err, r, "Begin the engine");
 	server.engine = engine;
-	r = nc_server_new(&server, &daemon->server, err);
+	sandboxes.engine = engine;
+	r = nc_sandboxes_new(&sandboxes, &server.sandboxes);
+	r = r < 0 ? nc_err_errno(err, r, "Begin the sandboxes")
+		  : nc_server_new(&server, &daemon->server, err);
 	if (r == 0) {
 		watch_signals(daemon);
 		announce(opened);
 		nc_manager_ready(daemon->manager);
 		(void)uv_run(&daemon->loop, UV_RUN_DEFAULT);
 	}
+	nc_sandboxes_free(server.sandboxes);
 	nc_engine_free(engine);
 	nc_server_free(daemon->server);
 	for (int i = 0; i < 4; i++) /* closes what is closing */

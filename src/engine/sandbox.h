@@ -123,7 +123,7 @@ struct nc_file_work {
 	size_t input_size;
 	size_t output_max;
 	void *context;
-	void (*done)(void *context, int error, const char *data, size_t size);
+	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
 };
 
 int nc_sandbox_files(

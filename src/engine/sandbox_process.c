@@ -484,6 +484,7 @@ struct nc_file_task {
 	struct nc_file_work asked;
 	struct nc_buf printed;
 	char *input; /* a copy: whoever asked may go */
+	char sandbox[NC_ID_SIZE];
 };
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
@@ -525,19 +526,20 @@ static void task_ended(void *context, const struct nc_box_end *end, uint64_t out
 	if (error == 0)
 		error = task->printed.error;
 	if (task->asked.done)
-		task->asked.done(task->asked.context, error, nc_buf_text(&task->printed),
-			task->printed.size);
+		task->asked.done(task->asked.context, task->sandbox, error,
+			nc_buf_text(&task->printed), task->printed.size);
 	task_free(task);
 }
 
-static struct nc_file_task *task_new(
-	struct nc_sandboxes *sandboxes, const struct nc_file_work *asked)
+static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc_file_work *asked)
 {
+	struct nc_sandboxes *sandboxes = sandbox->all;
 	struct nc_file_task *task = calloc(1, sizeof(*task));
 
 	if (!task)
 		return NULL;
 	task->asked = *asked;
+	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
 	if (asked->input_size > 0) {
 		task->input = malloc(asked->input_size);
@@ -595,7 +597,7 @@ int nc_sandbox_files(
 	order.flags &= ~(uint32_t)NC_ORDER_KEEP;
 	order.limits.wall_ms = FILES_WALL_MS;
 	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
-	task = task_new(sandbox->all, asked);
+	task = task_new(sandbox, asked);
 	if (!task)
 		return nc_err_errno(err, -ENOMEM, "Work on files");
 	sandbox->used_ns = nc_clock_ns();

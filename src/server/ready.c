@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "box/settle.h"
 #include "engine/work.h"
 
@@ -69,8 +70,9 @@ void nc_ready_free(struct nc_ready *ready)
 		free(ready);
 }
 
-static void on_started(void *context, uint64_t birth_ns)
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
 {
+	(void)nc_fd_close(door_fd);
 	((struct nc_ready *)context)->seconds = (double)birth_ns / 1e9;
 }
 

@@ -18,6 +18,7 @@
 #include "server/ready.h"
 #include "server/replay.h"
 #include "server/reply.h"
+#include "server/rest/desk.h"
 #include "server/tls.h"
 
 #define TICK_MS 1000
@@ -202,6 +203,7 @@ static void on_tick(uv_timer_t *timer)
 	struct nc_server *server = timer->data;
 
 	nc_jobs_tick(server->jobs);
+	nc_sandboxes_tick(server->sandboxes);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -332,6 +334,7 @@ int nc_server_new(
 	if (!server)
 		return nc_err_set(err, -ENOMEM, "Out of memory");
 	server->setup = *setup;
+	server->sandboxes = setup->sandboxes;
 	server->config = setup->config;
 	server->policies = setup->policies;
 	server->began_ns = nc_clock_ns();
@@ -360,6 +363,7 @@ void nc_server_free(struct nc_server *server)
 		nc_tls_end(server->setup.tls);
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
+	nc_waits_drop(server);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
 	nc_alerts_free(server->alerts);

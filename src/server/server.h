@@ -22,12 +22,15 @@ struct nc_jobs;
 struct nc_listeners;
 struct nc_ready;
 struct nc_replays;
+struct nc_sandboxes;
 struct nc_tls;
+struct nc_wait;
 
 /* What it stands on; borrowed until it is freed. */
 struct nc_server_setup {
 	uv_loop_t *loop;
 	struct nc_engine *engine;
+	struct nc_sandboxes *sandboxes;
 	const struct nc_config *config;
 	struct nc_book *policies;
 	const char *config_dir; /* as it was named, to be read again; or NULL */
@@ -53,6 +56,8 @@ struct nc_server {
 	const struct nc_config *config; /* that holds now */
 	struct nc_book *policies;
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
+	struct nc_sandboxes *sandboxes;
+	struct nc_wait *waits; /* exchanges that wait for one */
 	struct nc_http *http;
 	struct nc_listeners *listeners;
 	struct nc_keys keys;

@@ -15,6 +15,36 @@ NC_REST(jobs_wait);
 NC_REST(jobs_events);
 NC_REST(jobs_cancel);
 
+/* sandboxes.c */
+NC_REST(sandboxes_create);
+NC_REST(sandboxes_list);
+NC_REST(sandboxes_get);
+NC_REST(sandboxes_destroy);
+NC_REST(sandboxes_destroy_all);
+NC_REST(sandboxes_timeout);
+NC_REST(sandboxes_pause);
+NC_REST(sandboxes_resume);
+NC_REST(sandboxes_stats);
+NC_REST(sandboxes_stats_all);
+NC_REST(commands_create);
+NC_REST(commands_list);
+NC_REST(commands_get);
+NC_REST(commands_kill);
+NC_REST(commands_signal);
+NC_REST(commands_input);
+NC_REST(commands_resize);
+
+/* sandbox_files.c */
+NC_REST(sandboxes_health);
+NC_REST(sandboxes_health_all);
+NC_REST(files_read);
+NC_REST(files_write);
+NC_REST(files_remove);
+NC_REST(files_make);
+NC_REST(files_move);
+NC_REST(files_list);
+NC_REST(files_stat);
+
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);
