@@ -202,10 +202,10 @@ int nc_fence_all(void)
 	return nc_fence_worker(NULL);
 }
 
-static int fence_ours(const int *fds, size_t n_fds, uint64_t rights)
+static int fence_ours(const int *fds, size_t n_fds, uint64_t rights, uint64_t net)
 {
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(NET_ALL, &ruleset_fd);
+	int abi = make_ruleset(net, &ruleset_fd);
 	int r = 0;
 
 	if (abi <= 0)
@@ -228,7 +228,12 @@ static int fence_dir(const char *dir, uint64_t rights)
 {
 	cleanup_close int fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
 
-	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights);
+	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights, NET_ALL);
+}
+
+int nc_fence_egress(void)
+{
+	return fence_ours(NULL, 0, 0, NET_BIND_TCP);
 }
 
 int nc_fence_worker(const char *writable_dir)
@@ -238,7 +243,7 @@ int nc_fence_worker(const char *writable_dir)
 
 int nc_fence_stores(const int *store_fds, size_t n_stores)
 {
-	return fence_ours(store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES);
+	return fence_ours(store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, NET_ALL);
 }
 
 int nc_fence_reader(const char *readable_dir)
