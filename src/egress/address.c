@@ -14,20 +14,28 @@ struct block {
 	enum nc_reach reach;
 };
 
-/* The first that fits counts. IANA's registries of special addresses, and metadata services. */
+/*
+ * The first that fits counts. IANA's registries of special addresses, and metadata services. What
+ * is reserved for examples and benchmarks is nobody's on the internet: where it leads somewhere, it
+ * is inside.
+ */
+/* clang-format off */
 static const struct block v4_blocks[] = {
 	{{100, 100, 100, 200}, 32, NC_REACH_NEVER}, /* metadata of Alibaba */
-	{{168, 63, 129, 16}, 32, NC_REACH_NEVER},   /* the host's agent at Azure */
+	{{168, 63, 129, 16}, 32, NC_REACH_NEVER}, /* the host's agent at Azure */
 	{{10}, 8, NC_REACH_PRIVATE},
 	{{100, 64}, 10, NC_REACH_PRIVATE}, /* behind a provider's NAT */
-	{{127}, 8, NC_REACH_PRIVATE}, {{172, 16}, 12, NC_REACH_PRIVATE},
-	{{192, 168}, 16, NC_REACH_PRIVATE}, {{0}, 8, NC_REACH_NEVER},
-	{{169, 254}, 16, NC_REACH_NEVER},    /* links, and metadata services on them */
-	{{192, 0, 0}, 24, NC_REACH_NEVER},   /* protocols of the IETF */
-	{{192, 0, 2}, 24, NC_REACH_NEVER},   /* examples, as are the two below */
+	{{127}, 8, NC_REACH_PRIVATE},
+	{{172, 16}, 12, NC_REACH_PRIVATE},
+	{{192, 0, 2}, 24, NC_REACH_PRIVATE}, /* examples */
+	{{192, 168}, 16, NC_REACH_PRIVATE},
+	{{198, 18}, 15, NC_REACH_PRIVATE}, /* benchmarks */
+	{{198, 51, 100}, 24, NC_REACH_PRIVATE},
+	{{203, 0, 113}, 24, NC_REACH_PRIVATE},
+	{{0}, 8, NC_REACH_NEVER},
+	{{169, 254}, 16, NC_REACH_NEVER}, /* links, and metadata services on them */
+	{{192, 0, 0}, 24, NC_REACH_NEVER}, /* protocols of the IETF */
 	{{192, 88, 99}, 24, NC_REACH_NEVER}, /* relays of 6to4 */
-	{{198, 18}, 15, NC_REACH_NEVER},     /* benchmarks */
-	{{198, 51, 100}, 24, NC_REACH_NEVER}, {{203, 0, 113}, 24, NC_REACH_NEVER},
 	{{224}, 3, NC_REACH_NEVER}, /* groups, the reserved, all of a network */
 };
 
@@ -37,15 +45,16 @@ static const struct block v6_blocks[] = {
 	{{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, [15] = 0x54}, 128, NC_REACH_NEVER},
 	{{0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}, 128, NC_REACH_NEVER},
 	{{0xfc}, 7, NC_REACH_PRIVATE},
-	/* inside the public space: tunnels with IPv4 addresses in them, and examples */
-	{{0x20, 0x01}, 23, NC_REACH_NEVER}, /* Teredo and others of the IETF */
-	{{0x20, 0x01, 0x0d, 0xb8}, 32, NC_REACH_NEVER},
-	{{0x20, 0x02}, 16, NC_REACH_NEVER}, /* 6to4 */
-	{{0x3f, 0xff}, 20, NC_REACH_NEVER},
+	{{0x20, 0x01, 0x0d, 0xb8}, 32, NC_REACH_PRIVATE}, /* examples */
+	{{0x3f, 0xff}, 20, NC_REACH_PRIVATE},
+	/* tunnels with IPv4 addresses in them: Teredo and others of the IETF, 6to4 */
+	{{0x20, 0x01}, 23, NC_REACH_NEVER},
+	{{0x20, 0x02}, 16, NC_REACH_NEVER},
 	{{0x20}, 3, NC_REACH_PUBLIC},
 	/* all else: links, groups, IPv4 in other forms, and what nobody has */
 	{{0}, 0, NC_REACH_NEVER},
 };
+/* clang-format on */
 
 /* IPv4 behind the translator of a network that has none: 64:ff9b::/96. */
 static const struct block translated = {{0x00, 0x64, 0xff, 0x9b}, 96, NC_REACH_MAX};

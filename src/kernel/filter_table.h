@@ -261,7 +261,7 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 	{"the same, to and fro", NC_IN_WORKER | NC_IN_EGRESS, 0,
 		"pipe2 shutdown"},
 	{"connections of boxes, to others and to name servers; which sockets is below", NC_IN_EGRESS, 0,
-		"accept4 connect getsockname getsockopt sendto recvfrom splice"},
+		"accept4 connect getsockname getsockopt sendto recvfrom writev splice"},
 	{"files; Landlock says which", NC_IN_KEEPERS, 0,
 		"openat openat2 newfstatat getdents64 mkdirat renameat unlinkat"},
 	{"files of image stores", NC_IN_WORKER, 0,
