@@ -151,4 +151,32 @@
 /* Label sets of one metric: what comes beyond is counted as "other". */
 #define NC_METRIC_SERIES_MAX 256U
 
+/* nacre-egress: boxes with a door, and the entries of the list of one. */
+#define NC_EGRESS_DOORS_MAX 1024U
+#define NC_EGRESS_RULES_MAX 256U
+/* A host as a policy writes it: "*.", a name, ":65535". */
+#define NC_EGRESS_PATTERN_MAX 272U
+#define NC_EGRESS_PATHS_MAX 16U
+#define NC_EGRESS_PATH_MAX 255U
+/* Secrets of one box, their values, and what stands for them inside. */
+#define NC_EGRESS_SECRETS_MAX 16U
+#define NC_EGRESS_SECRET_MAX 4096U
+#define NC_EGRESS_HEADER_MAX 64U
+/* Names of groups and of their members. */
+#define NC_EGRESS_NAME_MAX 63U
+/* The head of a request or a reply, and its fields. */
+#define NC_EGRESS_HEAD_MAX (32U * 1024)
+#define NC_EGRESS_FIELDS_MAX 128U
+/* Connections of one box at once: each has two descriptors, and buffers while a head is read. */
+#define NC_EGRESS_CONNECTIONS_MAX 4096U
+/* Names that one box may ask for in its life; how many of them a meter tells. */
+#define NC_EGRESS_NAMES_MAX 1024U
+#define NC_EGRESS_TOP_MAX 16U
+/* Questions to the name server at once, addresses of one answer, entries of the hosts file. */
+#define NC_EGRESS_LOOKUPS_MAX 1024U
+#define NC_EGRESS_ADDRESSES_MAX 64U
+#define NC_EGRESS_HOSTS_MAX 4096U
+/* Messages that wait for a worker which asks and does not read. */
+#define NC_EGRESS_UNSENT_MAX 4096U
+
 #endif

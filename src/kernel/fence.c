@@ -215,10 +215,10 @@ static int allow_each(int ruleset_fd, const int *fds, size_t n_fds, uint64_t rig
 }
 
 static int fence_ours(const int *fds, size_t n_fds, uint64_t rights, const int *readable_fds,
-	size_t n_readable)
+	size_t n_readable, uint64_t net)
 {
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(NET_ALL, &ruleset_fd);
+	int abi = make_ruleset(net, &ruleset_fd);
 	int r;
 
 	if (abi <= 0)
@@ -241,7 +241,12 @@ static int fence_dir(const char *dir, uint64_t rights)
 {
 	cleanup_close int fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
 
-	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights, NULL, 0);
+	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights, NULL, 0, NET_ALL);
+}
+
+int nc_fence_egress(void)
+{
+	return fence_ours(NULL, 0, 0, NULL, 0, NET_BIND_TCP);
 }
 
 int nc_fence_worker(const char *writable_dir)
@@ -258,7 +263,7 @@ int nc_fence_server(
 	const int *store_fds, size_t n_stores, const int *readable_fds, size_t n_readable)
 {
 	return fence_ours(
-		store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, readable_fds, n_readable);
+		store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, readable_fds, n_readable, NET_ALL);
 }
 
 int nc_fence_reader(const char *readable_dir)
