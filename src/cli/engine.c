@@ -51,7 +51,7 @@ static void on_ended(void *context)
 }
 
 /* Serves until the client hangs up. */
-static int serve(uv_loop_t *loop, struct nc_engine *engine, const struct nc_start *start)
+static int serve(uv_loop_t *loop, struct nc_engine *engine, struct nc_start *start)
 {
 	const struct nc_service_setup setup = {.loop = loop,
 		.engine = engine,
@@ -66,6 +66,7 @@ static int serve(uv_loop_t *loop, struct nc_engine *engine, const struct nc_star
 	if (r == 0)
 		(void)uv_run(loop, UV_RUN_DEFAULT);
 	nc_engine_free(engine);
+	nc_start_end_network(start);
 	nc_service_free(service);
 	(void)uv_run(loop, UV_RUN_DEFAULT); /* closes what is closing */
 	return r;
@@ -91,6 +92,8 @@ static int run_as_worker(
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	(void)signal(SIGPIPE, SIG_IGN);
+	nc_start_network(start, &loop);
+	setup.network = start->network;
 	r = nc_spawn_connect(&start->spawn, err);
 	if (r < 0)
 		return r;

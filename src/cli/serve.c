@@ -279,6 +279,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	}
 	nc_sandboxes_free(server.sandboxes);
 	nc_engine_free(engine);
+	nc_start_end_network(start);
 	nc_server_free(daemon->server);
 	for (int i = 0; i < 4; i++) /* closes what is closing */
 		(void)uv_run(&daemon->loop, UV_RUN_NOWAIT);
@@ -310,6 +311,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 		r = uv_loop_init(&daemon.loop);
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
+	nc_start_network(start, &daemon.loop);
+	setup.network = start->network;
 	r = nc_spawn_connect(&start->spawn, err);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }

@@ -11,7 +11,9 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "box/store.h"
+#include "cli/outlet.h"
 #include "cli/recording.h"
+#include "engine/network.h"
 #include "kernel/privilege.h"
 
 /* Boxes prepared ahead of need; each is two sleeping processes. */
@@ -23,6 +25,7 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 	*start = (struct nc_start){.spawn = {.fd = -EBADF},
 		.cache_fd = -EBADF,
 		.record_fd = -EBADF,
+		.egress_fd = -EBADF,
 		.record = {.fd = -EBADF},
 		.setup = {.witness_fd = -EBADF},
 		.say = say};
@@ -31,6 +34,7 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 
 void nc_start_done(struct nc_start *start)
 {
+	(void)nc_fd_close(start->egress_fd);
 	nc_spawn_done(&start->spawn);
 	nc_record_done(&start->record);
 	nc_environments_close(&start->environments);
@@ -109,6 +113,7 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 	if (r < 0)
 		return r;
 	start->record_fd = nc_recording_start(config, start->say, &start->setup.witness_fd);
+	start->egress_fd = nc_outlet_start(start->say);
 	start->setup.ready =
 		start->running < READY_MAX ? (unsigned int)start->running : READY_MAX;
 	return 0;
@@ -124,6 +129,21 @@ int nc_start_split(struct nc_start *start, struct nacre_err *err)
 		nc_record_start(&start->record, start->record_fd, &ignored) < 0)
 		start->say(ignored.message);
 	return r;
+}
+
+void nc_start_network(struct nc_start *start, uv_loop_t *loop)
+{
+	struct nacre_err err = {0};
+
+	if (start->egress_fd >= 0 &&
+		nc_network_new(loop, take_fd(start->egress_fd), &start->network, &err) < 0)
+		start->say(err.message);
+}
+
+void nc_start_end_network(struct nc_start *start)
+{
+	nc_network_free(start->network);
+	start->network = NULL;
 }
 
 struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_config *config)

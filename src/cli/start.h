@@ -43,6 +43,8 @@ struct nc_start {
 	int cache_fd;  /* or -EBADF */
 	int record_fd; /* of the recorder, until nc_start_split() */
 	struct nc_record record;
+	int egress_fd; /* of nacre-egress, until nc_start_network() */
+	struct nc_network *network; /* or NULL */
 	struct nc_environments environments;
 	struct nc_book *policies;
 	struct nc_spawn_setup setup;
@@ -61,6 +63,11 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 
 /* Splits off the spawner: see nc_spawn_start(). What returns has no privilege any more. */
 int nc_start_split(struct nc_start *start, struct nacre_err *err);
+
+/* Takes up nacre-egress on the loop; without it boxes have no network. */
+void nc_start_network(struct nc_start *start, uv_loop_t *loop);
+/* After the engine, before the loop. */
+void nc_start_end_network(struct nc_start *start);
 
 /* What an engine on it is set up with; loop and landlock are the caller's to fill in. */
 struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_config *config);

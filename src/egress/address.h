@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "config/host.h"
+#include "egress/told.h"
 
 struct nc_address {
 	int family;		 /* AF_INET or AF_INET6 */
@@ -36,7 +37,6 @@ bool nc_address_take(const struct sockaddr *socket, struct nc_address *ret_addre
 
 bool nc_address_equal(const struct nc_address *a, const struct nc_address *b);
 
-#define NC_ADDRESS_TEXT_SIZE 46U
 void nc_address_text(const struct nc_address *address, char out[static NC_ADDRESS_TEXT_SIZE]);
 
 /*

@@ -12,6 +12,7 @@
 #include "base/pidfd.h"
 #include "base/text.h"
 #include "egress/door.h"
+#include "egress/wire.h"
 #include "kernel/privilege.h"
 
 /* Where nacre-egress expects it; see main.c. */

@@ -9,7 +9,9 @@
 #define NC_EGRESS_CLIENT_H
 
 #include "base/error.h"
-#include "egress/wire.h"
+#include "base/wire.h"
+#include "egress/terms.h"
+#include "egress/told.h"
 
 /* Where boxes find the door, inside their network. */
 #define NC_EGRESS_ADDRESS "127.0.0.1"

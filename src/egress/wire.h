@@ -10,6 +10,7 @@
 #include "egress/http.h"
 #include "egress/rules.h"
 #include "egress/terms.h"
+#include "egress/told.h"
 
 #define NC_EGRESSWIRE_VERSION 1U
 
@@ -30,48 +31,6 @@ enum nc_egress_message {
 	NC_EGRESS_METER,	 /* struct nc_egress_meter */
 	NC_EGRESS_OVER,		 /* u64 box, u8 enum nc_reason: a limit of its life was met, once
 				    for each; all that it asks for is refused now */
-};
-
-enum nc_egress_protocol {
-	NC_EGRESS_HTTP,
-	NC_EGRESS_CONNECT,
-	NC_EGRESS_SOCKS,
-	NC_EGRESS_ACCEPT, /* it has not said anything yet */
-	NC_EGRESS_PROTOCOL_MAX,
-};
-
-struct nc_egress_decision {
-	uint64_t box;
-	enum nc_reason reason;
-	enum nc_egress_protocol protocol;
-	uint16_t port;	  /* 0: not known, as the host */
-	uint32_t dropped; /* records of this box that were not sent since the last one */
-	char host[NC_HOST_TEXT_MAX + 1];
-	char address[NC_ADDRESS_TEXT_SIZE];   /* that was dialled, or was the reason; else "" */
-	char rule[NC_EGRESS_PATTERN_MAX + 1]; /* the entry that decided, or "" */
-	char method[16];		      /* of plain HTTP, cut */
-};
-
-struct nc_egress_destination {
-	char host[NC_HOST_TEXT_MAX + 1];
-	uint64_t requests;
-	uint64_t bytes_up;
-	uint64_t bytes_down;
-};
-
-struct nc_egress_meter {
-	uint64_t box;
-	bool last;
-	uint64_t connections; /* that were accepted */
-	uint64_t requests;    /* that were allowed */
-	uint64_t denied;
-	uint64_t failed; /* allowed, but the host was not there */
-	uint64_t bytes_up;
-	uint64_t bytes_down;
-	uint32_t names;					     /* different hosts */
-	uint32_t open;					     /* connections at this moment */
-	struct nc_egress_destination top[NC_EGRESS_TOP_MAX]; /* most bytes first */
-	size_t n_top;
 };
 
 /* What a box may do, as nacre-egress holds it. */

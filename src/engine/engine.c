@@ -35,6 +35,11 @@ const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine)
 	return &engine->setup;
 }
 
+bool nc_engine_ends(const struct nc_engine *engine)
+{
+	return engine->ends;
+}
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;

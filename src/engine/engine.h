@@ -19,6 +19,7 @@ struct nc_book;
 struct nc_record;
 struct nc_engine;
 struct nc_environments;
+struct nc_network;
 struct nc_execution;
 
 /* What all executions share; borrowed until the engine is freed. */
@@ -31,6 +32,7 @@ struct nc_engine_setup {
 	const char *policy;	  /* of requests that name none; NULL: the configured one */
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
 	const struct nc_environments *environments; /* for packages; NULL: there are none */
+	struct nc_network *network;		    /* NULL: there is none */
 	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);

@@ -30,8 +30,20 @@ static struct nc_step_state *step_of(struct nc_execution *execution)
 	return i < execution->request.n_steps ? &execution->step[i] : NULL;
 }
 
+static void finish(struct nc_execution *execution);
+
+static void on_door_shut(void *context)
+{
+	finish(context);
+}
+
 static void finish(struct nc_execution *execution)
 {
+	/* what went through it is told in the reply */
+	if (nc_reach_is_open(execution->reach) && !nc_engine_ends(execution->engine)) {
+		nc_reach_close(execution->reach, on_door_shut, execution);
+		return;
+	}
 	execution->ended_ns = nc_clock_ns();
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
@@ -46,7 +58,12 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 {
 	struct nc_execution *execution = context;
 
-	(void)nc_fd_close(door_fd);
+	struct nacre_err err = {0};
+
+	if (door_fd >= 0 && nc_reach_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
+		(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
+		nc_command_cancel(execution->command);
+	}
 
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
@@ -382,5 +399,6 @@ void nc_execution_free(struct nc_execution *execution)
 	json_decref(execution->packages);
 	nc_environment_close(&execution->environment);
 	nc_build_drop(execution->build);
+	nc_reach_free(execution->reach);
 	free(execution);
 }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "config/host.h"
 #include "engine/package.h"
 #include "engine/reader.h"
 #include "runtime/runtime.h"
@@ -348,6 +349,37 @@ static const struct nc_rule limit_rules[] = {
 	{0},
 };
 
+static void read_allow(const struct nc_cursor *c)
+{
+	static const struct nc_list list = {.noun = "hosts",
+		.count_max = NC_REQUEST_HOSTS_MAX,
+		.is_good = nc_host_is_pattern,
+		.expected = NC_HOST_EXPECTED};
+
+	nc_read_words(c, &list);
+}
+
+#define NETWORK(key, reader, member, most, one)                                                    \
+	{                                                                                          \
+		.name = (key), .read = (reader),                                                   \
+		.offset = offsetof(struct nc_request_network, member), .min = 1, .max = (most),    \
+		.unit = (one)                                                                      \
+	}
+
+static const struct nc_rule network_rules[] = {
+	NETWORK("allow", read_allow, allow, 0, 0),
+	NETWORK("max_mb", nc_read_whole, bytes, 1024 * 1024, MIB),
+	NETWORK("max_requests", nc_read_whole, requests, 1000 * 1000 * 1000, 1),
+	NETWORK("mbps", nc_read_whole, rate_mbps, 100 * 1000, 1),
+	NETWORK("strict", nc_read_bool, strict, 0, 0),
+	{0},
+};
+
+void nc_read_network(const struct nc_cursor *c)
+{
+	nc_read_members(c, network_rules, c->target);
+}
+
 void nc_read_limits(const struct nc_cursor *c)
 {
 	nc_read_members(c, limit_rules, c->target);
@@ -443,7 +475,8 @@ static const struct nc_rule request_rules[] = {
 		.offset = offsetof(struct draft, timeout),
 		.min = 1,
 		.max = TIME_MAX_MS},
-	FIELD("network_access", nc_read_bool, network_access),
+	FIELD("network_access", nc_read_bool, network.access),
+	FIELD("network", nc_read_network, network),
 	FIELD("packages", read_packages, packages),
 	FIELD("files", read_files, files),
 	FIELD("env", nc_read_env, env),
@@ -509,6 +542,7 @@ void nc_request_done(struct nc_request *request)
 	nc_freep(&request->labels.pair);
 	nc_freep(&request->packages.words);
 	nc_freep(&request->capture.words);
+	nc_freep(&request->network.allow.words);
 	json_decref(request->source);
 	*request = (struct nc_request){0};
 }
