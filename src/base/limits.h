@@ -65,6 +65,7 @@
 #define NC_REQUEST_PACKAGES_MAX 64U
 #define NC_REQUEST_PACKAGE_MAX 214U /* bytes of one; npm's own maximum for a name */
 #define NC_REQUEST_HOSTS_MAX 64U
+#define NC_URL_MAX 512U
 #define NC_REQUEST_CAPTURES_MAX 64U
 #define NC_REQUEST_CAPTURE_MAX 255U
 #define NC_REQUEST_STEPS_MAX 16U

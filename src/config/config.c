@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "config/host.h"
 
 #define SYSTEM_DIR "/etc/nacre"
 
@@ -57,14 +58,23 @@ static const struct nc_field environments_fields[] = {
 	{.name = "max_mb", .type = NC_FIELD_WHOLE, .preset = "8192", .min = 1, .max = 1024 * 1024},
 	END,
 };
-static const struct nc_field python_packages_fields[] = {
-	{.name = "wheels", .type = NC_FIELD_PATH},
-	END,
-};
+#define PACKAGES_FIELDS(directory, urls)                                                           \
+	{.name = (directory), .type = NC_FIELD_PATH},                                              \
+		{.name = (urls),                                                                   \
+			.type = NC_FIELD_LIST,                                                     \
+			.offset = offsetof(struct nc_packages_config, index),                      \
+			.is_word = nc_url_is_index,                                                \
+			.expected = "http://HOST[:PORT]/... or https://..."},                      \
+		{.name = "hosts",                                                                  \
+			.type = NC_FIELD_LIST,                                                     \
+			.offset = offsetof(struct nc_packages_config, hosts),                      \
+			.is_word = nc_host_is_pattern,                                             \
+			.expected = NC_HOST_EXPECTED},                                             \
+		END
+
+static const struct nc_field python_packages_fields[] = {PACKAGES_FIELDS("wheels", "index")};
 static const struct nc_field javascript_packages_fields[] = {
-	{.name = "tarballs", .type = NC_FIELD_PATH},
-	END,
-};
+	PACKAGES_FIELDS("tarballs", "registry")};
 
 /* Offsets inside packages count from the start of the whole file's struct. */
 static const struct nc_field packages_fields[] = {

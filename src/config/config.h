@@ -27,12 +27,11 @@ struct nc_main_config {
 	} environments;
 	/* Where packages come from; not given: from nowhere. */
 	struct {
-		struct {
-			struct nc_value wheels;
-		} python;
-		struct {
-			struct nc_value tarballs;
-		} javascript;
+		struct nc_packages_config {
+			struct nc_value files; /* a directory: wheels, or tarballs */
+			struct nc_value index; /* URLs: the first one is asked first */
+			struct nc_value hosts; /* that the index sends to for files */
+		} python, javascript;
 	} packages;
 };
 

@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
 #include "base/parse.h"
 #include "base/text.h"
 
@@ -157,4 +159,31 @@ bool nc_host_is_pattern(const char *text)
 	struct nc_host_pattern pattern;
 
 	return nc_host_parse_pattern(text, &pattern) == 0;
+}
+
+int nc_url_host(const char *url, char ret_host[static NC_URL_HOST_SIZE])
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789._~-/%+";
+	bool secure = strncmp(url, "https://", 8) == 0;
+	const char *host = url + (secure ? 8 : 7), *path = strchrnul(host, '/');
+	struct nc_host parsed;
+	uint16_t port;
+
+	if ((!secure && strncmp(url, "http://", 7) != 0) || strlen(url) > NC_URL_MAX ||
+		path[strspn(path, legal)] ||
+		nc_host_parse_port(host, (size_t)(path - host), &parsed, &port) < 0)
+		return -EINVAL;
+	if (port == 0)
+		port = secure ? 443 : 80;
+	(void)snprintf(ret_host, NC_URL_HOST_SIZE, parsed.kind == NC_HOST_V6 ? "[%s]:%u" : "%s:%u",
+		parsed.text, port);
+	return 0;
+}
+
+bool nc_url_is_index(const char *text)
+{
+	char host[NC_URL_HOST_SIZE];
+
+	return nc_url_host(text, host) == 0;
 }

@@ -58,4 +58,12 @@ int nc_host_parse_pattern(const char *text, struct nc_host_pattern *ret_pattern)
 /* Whether it is one. */
 bool nc_host_is_pattern(const char *text);
 
+/*
+ * The host of "http://host[:port]/path" or "https://...", as a pattern with its port. Letters,
+ * digits and "._~-/%+" in the path; no user, query or fragment. -EINVAL.
+ */
+#define NC_URL_HOST_SIZE (NC_HOST_TEXT_MAX + 16)
+int nc_url_host(const char *url, char ret_host[static NC_URL_HOST_SIZE]);
+bool nc_url_is_index(const char *text);
+
 #endif

@@ -40,8 +40,8 @@ static void on_door_shut(void *context)
 static void finish(struct nc_execution *execution)
 {
 	/* what went through it is told in the reply */
-	if (nc_reach_is_open(execution->reach) && !nc_engine_ends(execution->engine)) {
-		nc_reach_close(execution->reach, on_door_shut, execution);
+	if (nc_access_is_open(execution->reach) && !nc_engine_ends(execution->engine)) {
+		nc_access_close(execution->reach, on_door_shut, execution);
 		return;
 	}
 	execution->ended_ns = nc_clock_ns();
@@ -60,7 +60,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	struct nacre_err err = {0};
 
-	if (door_fd >= 0 && nc_reach_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
+	if (door_fd >= 0 && nc_access_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
 		(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
 		nc_command_cancel(execution->command);
 	}
@@ -349,6 +349,7 @@ static void get_packages(struct nc_execution *execution)
 		.loop = setup->loop,
 		.hub = nc_engine_hub(execution->engine),
 		.host = &setup->spawn->host,
+		.network = setup->network,
 		.landlock = setup->landlock,
 		.language = execution->packages_language,
 		.packages = execution->request.packages.words,
@@ -399,6 +400,6 @@ void nc_execution_free(struct nc_execution *execution)
 	json_decref(execution->packages);
 	nc_environment_close(&execution->environment);
 	nc_build_drop(execution->build);
-	nc_reach_free(execution->reach);
+	nc_access_free(execution->reach);
 	free(execution);
 }

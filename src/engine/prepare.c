@@ -126,7 +126,7 @@ static int check_network(struct nc_execution *execution)
 {
 	struct nacre_err err = {0};
 
-	if (nc_reach_new(nc_engine_setup(execution->engine)->network, execution->terms,
+	if (nc_access_new(nc_engine_setup(execution->engine)->network, execution->terms,
 		    &execution->request.network, &execution->reach, &err) == 0)
 		return 0;
 	nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);

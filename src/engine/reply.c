@@ -306,7 +306,7 @@ static json_t *denials_json(const struct nc_execution *execution, const struct n
 	if (r == 0 && execution->refused.id[0])
 		r = nc_denials_add(list, &execution->refused);
 	if (r == 0)
-		r = nc_reach_denials(execution->reach, list);
+		r = nc_access_denials(execution->reach, list);
 	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++)
 		if (execution->step[i].report)
 			r = nc_denials_add_report(list, execution->step[i].report);
@@ -445,7 +445,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 
 	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0 ||
 		json_object_set_new(json_object_get(reply, "usage"), "network",
-			nc_reach_usage(execution->reach)) < 0)
+			nc_access_usage(execution->reach)) < 0)
 		return NULL;
 	return take_ptr(reply);
 }

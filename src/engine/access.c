@@ -1,5 +1,5 @@
 /* What one box may reach of the network. */
-#include "engine/reach.h"
+#include "engine/access.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ struct refused {
 	char object[NC_HOST_TEXT_MAX + 8];
 };
 
-struct nc_reach {
+struct nc_access {
 	struct nc_network *network;
 	struct nc_egress_terms terms;
 	struct nc_egress_rule *rules;
@@ -74,10 +74,10 @@ static int check_wanted(const struct nc_terms *terms, const char *host, struct n
 		terms->policy, host);
 }
 
-int nc_reach_new_for(struct nc_network *network, const char *const *hosts, size_t n_hosts,
-	struct nc_reach **ret_reach, struct nacre_err *err)
+static int make_reach(struct nc_network *network, const char *const *hosts, size_t n_hosts,
+	bool inner, struct nc_access **ret_reach, struct nacre_err *err)
 {
-	struct nc_reach *reach;
+	struct nc_access *reach;
 
 	if (!nc_network_is_up(network))
 		return nc_err_set(err, -EOPNOTSUPP,
@@ -90,7 +90,7 @@ int nc_reach_new_for(struct nc_network *network, const char *const *hosts, size_
 		return nc_err_errno(err, -ENOMEM, "Open the network");
 	}
 	for (size_t i = 0; i < n_hosts; i++)
-		reach->rules[i].host = hosts[i];
+		reach->rules[i] = (struct nc_egress_rule){.host = hosts[i], .inner = inner};
 	reach->network = network;
 	reach->terms.rules = reach->rules;
 	reach->terms.n_rules = n_hosts;
@@ -98,8 +98,15 @@ int nc_reach_new_for(struct nc_network *network, const char *const *hosts, size_
 	return 0;
 }
 
-int nc_reach_new(struct nc_network *network, const struct nc_terms *terms,
-	const struct nc_request_network *wanted, struct nc_reach **ret_reach, struct nacre_err *err)
+int nc_access_new_for(struct nc_network *network, const char *const *hosts, size_t n_hosts,
+	struct nc_access **ret_reach, struct nacre_err *err)
+{
+	return make_reach(network, hosts, n_hosts, true, ret_reach, err);
+}
+
+int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
+	const struct nc_request_network *wanted, struct nc_access **ret_reach,
+	struct nacre_err *err)
 {
 	const struct nc_value *allow = &terms->values.network.allow;
 	const char *const *hosts = wanted->allow.words;
@@ -122,7 +129,7 @@ int nc_reach_new(struct nc_network *network, const struct nc_terms *terms,
 			"network_access: the policy '%s' names no host that could be reached; name "
 			"them in the request (network.allow, --allow) or in the policy",
 			terms->policy);
-	r = nc_reach_new_for(network, hosts, n_hosts, ret_reach, err);
+	r = make_reach(network, hosts, n_hosts, false, ret_reach, err);
 	if (r < 0)
 		return r;
 	(*ret_reach)->terms.strict = wanted->strict;
@@ -132,7 +139,7 @@ int nc_reach_new(struct nc_network *network, const struct nc_terms *terms,
 	return 0;
 }
 
-void nc_reach_free(struct nc_reach *reach)
+void nc_access_free(struct nc_access *reach)
 {
 	if (!reach)
 		return;
@@ -144,7 +151,7 @@ void nc_reach_free(struct nc_reach *reach)
 
 static void on_decided(void *context, const struct nc_egress_decision *decision)
 {
-	struct nc_reach *reach = context;
+	struct nc_access *reach = context;
 
 	if (decision->reason == NC_REASON_ALLOWED)
 		return;
@@ -170,7 +177,7 @@ static void on_decided(void *context, const struct nc_egress_decision *decision)
 
 static void on_shut(void *context, const struct nc_egress_meter *meter)
 {
-	struct nc_reach *reach = context;
+	struct nc_access *reach = context;
 
 	reach->door = NULL;
 	if (meter)
@@ -179,7 +186,7 @@ static void on_shut(void *context, const struct nc_egress_meter *meter)
 		reach->done(reach->context);
 }
 
-int nc_reach_open(struct nc_reach *reach, uint64_t box_id, int door_fd, struct nacre_err *err)
+int nc_access_open(struct nc_access *reach, uint64_t box_id, int door_fd, struct nacre_err *err)
 {
 	const struct nc_door_listener listener = {reach, on_decided, on_shut};
 
@@ -187,24 +194,24 @@ int nc_reach_open(struct nc_reach *reach, uint64_t box_id, int door_fd, struct n
 		reach->network, box_id, door_fd, &reach->terms, &listener, &reach->door, err);
 }
 
-bool nc_reach_is_open(const struct nc_reach *reach)
+bool nc_access_is_open(const struct nc_access *reach)
 {
 	return reach && reach->door;
 }
 
-void nc_reach_close(struct nc_reach *reach, void (*done)(void *context), void *context)
+void nc_access_close(struct nc_access *reach, void (*done)(void *context), void *context)
 {
 	reach->done = done;
 	reach->context = context;
 	nc_door_shut(reach->door);
 }
 
-json_t *nc_reach_usage(const struct nc_reach *reach)
+json_t *nc_access_usage(const struct nc_access *reach)
 {
 	return reach && reach->usage ? json_incref(reach->usage) : json_null();
 }
 
-int nc_reach_denials(const struct nc_reach *reach, json_t *list)
+int nc_access_denials(const struct nc_access *reach, json_t *list)
 {
 	int r = 0;
 
