@@ -74,38 +74,38 @@ static int check_wanted(const struct nc_terms *terms, const char *host, struct n
 		terms->policy, host);
 }
 
-static int make_reach(struct nc_network *network, const char *const *hosts, size_t n_hosts,
-	bool inner, struct nc_access **ret_reach, struct nacre_err *err)
+static int make_access(struct nc_network *network, const char *const *hosts, size_t n_hosts,
+	bool inner, struct nc_access **ret_access, struct nacre_err *err)
 {
-	struct nc_access *reach;
+	struct nc_access *access;
 
 	if (!nc_network_is_up(network))
 		return nc_err_set(err, -EOPNOTSUPP,
 			"There is no way out of a box here: nacre-egress does not run");
-	reach = calloc(1, sizeof(*reach));
-	if (reach)
-		reach->rules = calloc(n_hosts + 1, sizeof(*reach->rules));
-	if (!reach || !reach->rules) {
-		free(reach);
+	access = calloc(1, sizeof(*access));
+	if (access)
+		access->rules = calloc(n_hosts + 1, sizeof(*access->rules));
+	if (!access || !access->rules) {
+		free(access);
 		return nc_err_errno(err, -ENOMEM, "Open the network");
 	}
 	for (size_t i = 0; i < n_hosts; i++)
-		reach->rules[i] = (struct nc_egress_rule){.host = hosts[i], .inner = inner};
-	reach->network = network;
-	reach->terms.rules = reach->rules;
-	reach->terms.n_rules = n_hosts;
-	*ret_reach = reach;
+		access->rules[i] = (struct nc_egress_rule){.host = hosts[i], .inner = inner};
+	access->network = network;
+	access->terms.rules = access->rules;
+	access->terms.n_rules = n_hosts;
+	*ret_access = access;
 	return 0;
 }
 
 int nc_access_new_for(struct nc_network *network, const char *const *hosts, size_t n_hosts,
-	struct nc_access **ret_reach, struct nacre_err *err)
+	struct nc_access **ret_access, struct nacre_err *err)
 {
-	return make_reach(network, hosts, n_hosts, true, ret_reach, err);
+	return make_access(network, hosts, n_hosts, true, ret_access, err);
 }
 
 int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
-	const struct nc_request_network *wanted, struct nc_access **ret_reach,
+	const struct nc_request_network *wanted, struct nc_access **ret_access,
 	struct nacre_err *err)
 {
 	const struct nc_value *allow = &terms->values.network.allow;
@@ -113,7 +113,7 @@ int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 	size_t n_hosts = wanted->allow.count;
 	int r = 0;
 
-	*ret_reach = NULL;
+	*ret_access = NULL;
 	if (!wanted->access && n_hosts == 0)
 		return 0;
 	for (size_t i = 0; r == 0 && i < n_hosts; i++)
@@ -129,34 +129,34 @@ int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 			"network_access: the policy '%s' names no host that could be reached; name "
 			"them in the request (network.allow, --allow) or in the policy",
 			terms->policy);
-	r = make_reach(network, hosts, n_hosts, false, ret_reach, err);
+	r = make_access(network, hosts, n_hosts, false, ret_access, err);
 	if (r < 0)
 		return r;
-	(*ret_reach)->terms.strict = wanted->strict;
-	(*ret_reach)->terms.limits.bytes = wanted->bytes.value;
-	(*ret_reach)->terms.limits.requests = wanted->requests.value;
-	(*ret_reach)->terms.limits.rate = wanted->rate_mbps.value * 125000;
+	(*ret_access)->terms.strict = wanted->strict;
+	(*ret_access)->terms.limits.bytes = wanted->bytes.value;
+	(*ret_access)->terms.limits.requests = wanted->requests.value;
+	(*ret_access)->terms.limits.rate = wanted->rate_mbps.value * 125000;
 	return 0;
 }
 
-void nc_access_free(struct nc_access *reach)
+void nc_access_free(struct nc_access *access)
 {
-	if (!reach)
+	if (!access)
 		return;
-	nc_door_drop(reach->door);
-	json_decref(reach->usage);
-	free(reach->rules);
-	free(reach);
+	nc_door_drop(access->door);
+	json_decref(access->usage);
+	free(access->rules);
+	free(access);
 }
 
 static void on_decided(void *context, const struct nc_egress_decision *decision)
 {
-	struct nc_access *reach = context;
+	struct nc_access *access = context;
 
 	if (decision->reason == NC_REASON_ALLOWED)
 		return;
-	for (size_t i = 0; i < reach->n_refused; i++) {
-		struct refused *known = &reach->refused[i];
+	for (size_t i = 0; i < access->n_refused; i++) {
+		struct refused *known = &access->refused[i];
 
 		if (known->reason == decision->reason && known->port == decision->port &&
 			nc_streq(known->host, decision->host)) {
@@ -164,8 +164,8 @@ static void on_decided(void *context, const struct nc_egress_decision *decision)
 			return;
 		}
 	}
-	if (reach->n_refused < REFUSED_MAX) {
-		struct refused *fresh = &reach->refused[reach->n_refused++];
+	if (access->n_refused < REFUSED_MAX) {
+		struct refused *fresh = &access->refused[access->n_refused++];
 
 		*fresh = (struct refused){
 			.reason = decision->reason, .port = decision->port, .count = 1};
@@ -175,48 +175,63 @@ static void on_decided(void *context, const struct nc_egress_decision *decision)
 	}
 }
 
+static void on_metered(void *context, const struct nc_egress_meter *meter)
+{
+	struct nc_access *access = context;
+
+	json_decref(access->usage);
+	access->usage = nc_door_meter_json(meter);
+}
+
 static void on_shut(void *context, const struct nc_egress_meter *meter)
 {
-	struct nc_access *reach = context;
+	struct nc_access *access = context;
 
-	reach->door = NULL;
+	access->door = NULL;
 	if (meter)
-		reach->usage = nc_door_meter_json(meter);
-	if (reach->done)
-		reach->done(reach->context);
+		on_metered(access, meter);
+	if (access->done)
+		access->done(access->context);
 }
 
-int nc_access_open(struct nc_access *reach, uint64_t box_id, int door_fd, struct nacre_err *err)
+int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err)
 {
-	const struct nc_door_listener listener = {reach, on_decided, on_shut};
+	const struct nc_door_listener listener = {
+		.context = access, .decided = on_decided, .metered = on_metered, .shut = on_shut};
 
 	return nc_door_open(
-		reach->network, box_id, door_fd, &reach->terms, &listener, &reach->door, err);
+		access->network, box_id, door_fd, &access->terms, &listener, &access->door, err);
 }
 
-bool nc_access_is_open(const struct nc_access *reach)
+bool nc_access_is_open(const struct nc_access *access)
 {
-	return reach && reach->door;
+	return access && access->door;
 }
 
-void nc_access_close(struct nc_access *reach, void (*done)(void *context), void *context)
+void nc_access_close(struct nc_access *access, void (*done)(void *context), void *context)
 {
-	reach->done = done;
-	reach->context = context;
-	nc_door_shut(reach->door);
+	access->done = done;
+	access->context = context;
+	nc_door_shut(access->door);
 }
 
-json_t *nc_access_usage(const struct nc_access *reach)
+void nc_access_ask(struct nc_access *access)
 {
-	return reach && reach->usage ? json_incref(reach->usage) : json_null();
+	if (nc_access_is_open(access))
+		nc_door_ask(access->door);
 }
 
-int nc_access_denials(const struct nc_access *reach, json_t *list)
+json_t *nc_access_usage(const struct nc_access *access)
+{
+	return access && access->usage ? json_incref(access->usage) : json_null();
+}
+
+int nc_access_denials(const struct nc_access *access, json_t *list)
 {
 	int r = 0;
 
-	for (size_t i = 0; reach && r == 0 && i < reach->n_refused; i++) {
-		const struct refused *refused = &reach->refused[i];
+	for (size_t i = 0; access && r == 0 && i < access->n_refused; i++) {
+		const struct refused *refused = &access->refused[i];
 		struct nc_denial denial = {.layer = "egress",
 			.rule = "network.allow",
 			.object = refused->object,

@@ -55,6 +55,8 @@ static void on_meter(void *user, const struct nc_egress_meter *meter)
 
 	if (*place && meter->last)
 		end_door(place, meter);
+	else if (*place && (*place)->listener.metered)
+		(*place)->listener.metered((*place)->listener.context, meter);
 }
 
 /* Terms are checked before they are sent; what fails all the same has no door to speak of. */
@@ -148,6 +150,11 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	network->doors = door;
 	*ret_door = door;
 	return 0;
+}
+
+void nc_door_ask(struct nc_door *door)
+{
+	(void)nc_egress_ask(&door->network->client, door->box_id); /* else it is told later */
 }
 
 void nc_door_shut(struct nc_door *door)

@@ -26,6 +26,8 @@ struct nc_door_listener {
 	void *context;
 	/* of a request, allowed or not; may be NULL */
 	void (*decided)(void *context, const struct nc_egress_decision *decision);
+	/* after nc_door_ask(); may be NULL */
+	void (*metered)(void *context, const struct nc_egress_meter *meter);
 	/* once, after nc_door_shut() or when nacre-egress has died: NULL then. The last call. */
 	void (*shut)(void *context, const struct nc_egress_meter *meter);
 };
@@ -39,6 +41,9 @@ struct nc_door;
 int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
 	struct nc_door **ret_door, struct nacre_err *err);
+
+/* metered() follows. */
+void nc_door_ask(struct nc_door *door);
 
 /* shut() follows, perhaps before the return. */
 void nc_door_shut(struct nc_door *door);

@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "box/image.h"
 #include "box/unpack.h"
+#include "egress/client.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
@@ -125,18 +126,20 @@ static int fill_env(struct nc_sandbox *sandbox)
 	const struct nc_request_pairs *env = &sandbox->spec.env;
 	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
 	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20);
-	const char *list[NC_REQUEST_ENV_MAX + 1] = {NULL};
-	const char *word;
+	const char *list[NC_REQUEST_ENV_MAX + 64] = {NULL};
+	size_t n = 0;
 
+	for (const char *const *proxy = sandbox->access ? nc_egress_variables() : NULL;
+		proxy && *proxy; proxy++)
+		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
 	for (size_t i = 0; i < env->count; i++)
 		nc_buf_addf(&words, "%s=%s%c", env->pair[i].name, env->pair[i].value, '\0');
 	if (words.error < 0)
 		return words.error;
-	word = nc_buf_text(&words);
-	for (size_t i = 0; i < env->count && i < NC_REQUEST_ENV_MAX; i++) {
-		list[i] = word;
-		word += strlen(word) + 1;
-	}
+	for (const char *word = nc_buf_text(&words);
+		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
+		word += strlen(word) + 1)
+		list[n++] = word;
 	nc_box_places(&sandbox->order, &engine->spawn->host, workspace, temporary);
 	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
 	nc_env_fill(&sandbox->env, workspace, temporary, list);
@@ -157,6 +160,9 @@ static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
 			"doctor)");
 	r = set_limits(sandbox, err);
+	if (r == 0)
+		r = nc_access_new(engine->network, sandbox->terms, &sandbox->spec.network,
+			&sandbox->access, err);
 	if (r < 0)
 		return r;
 	set_wish(sandbox);
@@ -181,6 +187,7 @@ static void sandbox_free(struct nc_sandbox *sandbox)
 		nc_process_free(process);
 	}
 	nc_buf_done(&sandbox->env.buf);
+	nc_access_free(sandbox->access);
 	nc_sandbox_spec_done(&sandbox->spec);
 	free(sandbox);
 }
@@ -221,6 +228,17 @@ static void tell_made(struct nc_sandbox *sandbox, const struct nacre_err *failur
 	sandbox->made = NULL;
 	if (made)
 		made(sandbox->made_context, failure ? NULL : sandbox, failure);
+}
+
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_sandbox *sandbox = context;
+	struct nacre_err err = {0};
+
+	(void)birth_ns;
+	/* it is not made without what was asked for */
+	if (door_fd >= 0 && nc_access_open(sandbox->access, sandbox->box_id, door_fd, &err) < 0)
+		sandbox->ends = true;
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -266,6 +284,7 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 		.input_size = sizeof(nothing),
 		.output_max = UINT64_MAX,
 		.context = sandbox,
+		.started = on_started,
 		.printed = on_printed,
 		.ended = on_made};
 	int r;
@@ -276,6 +295,8 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 		order.flags |= NC_ORDER_HOME;
 	if (sandbox->all->setup.memory_fd >= 0)
 		order.flags |= NC_ORDER_KEEP;
+	if (sandbox->access)
+		order.flags |= NC_ORDER_DOOR;
 	order.limits.wall_ms = MAKE_MS;
 	/* files are memory too, and belong to no command once it has ended */
 	order.limits.memory_bytes += order.limits.disk_bytes;
@@ -470,6 +491,7 @@ int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *con
 		return -ENOMEM;
 	*wait = (struct nc_stats_wait){sandbox->waiting, told, context};
 	sandbox->waiting = wait;
+	nc_access_ask(sandbox->access);
 	nc_hub_ask(sandbox->all->hub, sandbox->box_id);
 	return 0;
 }
@@ -490,14 +512,15 @@ static void on_told(void *context, const struct nc_box_now *now)
 
 	if (!sandbox)
 		return;
-	stats = json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f}", "id",
+	stats = json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:o}", "id",
 		sandbox->id, "cpu_seconds", (double)now->cpu_us / 1e6, "memory_bytes",
 		(json_int_t)now->memory_bytes, "memory_peak_bytes",
 		(json_int_t)now->memory_peak_bytes, "processes", (json_int_t)now->pids,
 		"disk_bytes", (json_int_t)now->disk_bytes, "io_read_bytes",
 		(json_int_t)now->io_read_bytes, "io_written_bytes",
 		(json_int_t)now->io_written_bytes, "commands", (json_int_t)sandbox->n_running,
-		"paused", now->frozen, "seconds_left", seconds_left(sandbox));
+		"paused", now->frozen, "seconds_left", seconds_left(sandbox), "network",
+		nc_access_usage(sandbox->access));
 	answer_stats(sandbox, stats);
 }
 

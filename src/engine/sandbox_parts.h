@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "box/settle.h"
+#include "engine/access.h"
 #include "engine/output.h"
 #include "engine/sandbox.h"
 #include "engine/sandbox_spec.h"
@@ -40,6 +41,7 @@ struct nc_sandbox {
 	struct nc_sandbox_spec spec;
 	const struct nc_terms *terms;
 	struct nc_wish wish;
+	struct nc_access *access; /* NULL: nothing */
 	struct nc_box_limits limits;
 	struct nc_box_order order; /* of the box; its commands' are like it */
 	struct nc_word_list env;

@@ -107,6 +107,8 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->end = *end;
 	if (failure)
 		process->failure = *failure;
+	else if (sandbox->ends && end->signal == SIGKILL)
+		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
 	tell_end(process);

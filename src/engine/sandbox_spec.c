@@ -79,6 +79,8 @@ static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("env", nc_read_env, env),
 	SANDBOX("labels", nc_read_labels, labels),
 	SANDBOX("limits", nc_read_limits, limits),
+	SANDBOX("network_access", nc_read_bool, network.access),
+	SANDBOX("network", nc_read_network, network),
 	{.name = "timeout",
 		.read = nc_read_milli,
 		.offset = offsetof(struct nc_sandbox_spec, life_ms),
@@ -145,6 +147,7 @@ void nc_sandbox_spec_done(struct nc_sandbox_spec *spec)
 {
 	nc_freep(&spec->env.pair);
 	nc_freep(&spec->labels.pair);
+	nc_freep(&spec->network.allow.words);
 	json_decref(spec->source);
 	spec->source = NULL;
 }

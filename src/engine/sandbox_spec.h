@@ -11,6 +11,7 @@ struct nc_sandbox_spec {
 	char image[NC_REQUEST_NAME_MAX + 1]; /* "": the host's */
 	struct nc_request_pairs env, labels;
 	struct nc_request_limits limits;
+	struct nc_request_network network;
 	struct nc_request_limit life_ms, idle_ms;
 };
 
