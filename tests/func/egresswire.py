@@ -262,6 +262,7 @@ class Host(threading.Thread):
     def close(self):
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
+        self.join()
         self.listener.close()
 
 
@@ -311,6 +312,7 @@ class NameServer(threading.Thread):
         self.asked = []
         self.udp, self.tcp = self.bind(address)
         self.port = self.udp.getsockname()[1]
+        self.end, self.ended = socket.socketpair()
         self.start()
 
     def bind(self, address):
@@ -360,7 +362,9 @@ class NameServer(threading.Thread):
 
     def run(self):
         while True:
-            ready, _, _ = select.select([self.udp, self.tcp], [], [])
+            ready, _, _ = select.select([self.udp, self.tcp, self.ended], [], [])
+            if self.ended in ready:
+                return
             try:
                 if self.udp in ready:
                     query, peer = self.udp.recvfrom(4096)
@@ -375,8 +379,11 @@ class NameServer(threading.Thread):
                 return
 
     def close(self):
-        self.udp.close()
-        self.tcp.close()
+        """Not before nobody waits for them: their numbers would be somebody else's."""
+        self.end.close()
+        self.join()
+        for fd in (self.udp, self.tcp, self.ended):
+            fd.close()
 
 
 def wait_for(condition, patience=10):
