@@ -84,11 +84,11 @@ def read_meter(body):
 class Egress:
     """nacre-egress and its worker. Decisions that come are kept; what is waited for is waited for."""
 
-    def __init__(self, servers="127.0.0.1:9", hosts="", program=None, wrapper=()):
+    def __init__(self, servers="127.0.0.1:9", hosts="", program=None, wrapper=(), user=EGRESS_ID):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         high = os.dup(theirs.fileno())
         command = f'exec 3<&{high} {high}>&-; exec "$@"'
-        ids = str(EGRESS_ID)
+        ids = str(user)
         drop = ["setpriv", "--reuid", ids, "--regid", ids, "--clear-groups", "--bounding-set=-all"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
             [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts],
