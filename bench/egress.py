@@ -75,6 +75,12 @@ def first(open_connection, target, host):
     return statistics.median(times)
 
 
+def cpu(process):
+    """Seconds that it has used."""
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def plain(port):
     client = socket.create_connection(("127.0.0.1", port))
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -99,19 +105,24 @@ def main():
         rates = {way: [] for way in ways}
         kept = {way: [] for way in ways}
         fresh = {way: [] for way in ways}
+        used = {way: [] for way in ways}
         for _ in range(rounds):
             for way, (open_connection, target) in ways.items():
                 with open_connection() as client:
+                    before = cpu(door.process)
                     rates[way].append(transfer(client, target, host))
+                    used[way].append(cpu(door.process) - before)
                 with open_connection() as client:
                     kept[way].append(latency(client, target, host))
                 fresh[way].append(first(open_connection, target, host))
         door.close()
     server.terminate()
-    print(f"{'way':8} {'GB/s':>6} {'of direct':>10} {'request us':>11} {'added':>6} {'with connection us':>19} {'added':>6}")
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
+    print(f"{'way':8} {'GB/s':>6} {'of direct':>10} {'door CPU s':>11} {'request us':>11} {'added':>6} {'with connection us':>19} {'added':>6}")
     for way in ways:
         rate, request, begin = (statistics.median(of[way]) for of in (rates, kept, fresh))
-        print(f"{way:8} {rate:6.2f} {rate / statistics.median(rates['direct']):10.2f} {request:11.0f}"
+        print(f"{way:8} {rate:6.2f} {rate / statistics.median(rates['direct']):10.2f} {statistics.median(used[way]):11.2f}"
+              f" {request:11.0f}"
               f" {request - statistics.median(kept['direct']):6.0f} {begin:19.0f} {begin - statistics.median(fresh['direct']):6.0f}")
 
 

@@ -288,6 +288,10 @@ def test_nginx_with_tls_allowed_and_forbidden(box, nginx):
     assert box.run(*curl, "--http1.1", f"https://good.test:{port}/").stdout == "good\n"
     assert box.run(*curl, "-x", "socks5h://127.0.0.1:888", f"https://good.test:{port}/").stdout == "good\n"
     assert box.run(*curl, f"https://other.test:{port}/").returncode == 56
+    program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode(), end='')"
+    trusted = {"SSL_CERT_FILE": str(certificate)}
+    assert box.run("/usr/bin/python3", "-c", program, f"https://good.test:{port}/", env=trusted).stdout == "good\n"
+    assert box.run("wget", "-qO-", f"--ca-certificate={certificate}", f"https://good.test:{port}/").stdout == "good\n"
     # the tunnel is for good.test, and inside somebody greets other.test, which is at the same address
     fronted = [*curl, "--connect-to", f"other.test:{port}:good.test:{port}", f"https://other.test:{port}/"]
     done = box.run(*fronted)
