@@ -112,14 +112,12 @@ static int parse_port(const char *text, size_t size, uint16_t *ret_port)
 
 int nc_host_parse_port(const char *text, size_t size, struct nc_host *ret_host, uint16_t *ret_port)
 {
-	const char *colon = size > 0 ? memrchr(text, ':', size) : NULL;
-	const char *bracket = size > 0 ? memrchr(text, ']', size) : NULL;
+	const char *colon = memrchr(text, ':', size);
 	uint16_t port = 0;
 	int r = 0;
 
-	if (colon && bracket && bracket > colon)
-		colon = NULL;
-	if (colon) {
+	/* the colons of an address are inside its brackets */
+	if (colon && !memchr(colon, ']', size - (size_t)(colon - text))) {
 		r = parse_port(colon + 1, (size_t)(text + size - colon) - 1, &port);
 		size = (size_t)(colon - text);
 	}
@@ -133,14 +131,11 @@ int nc_host_parse_port(const char *text, size_t size, struct nc_host *ret_host, 
 int nc_host_parse_pattern(const char *text, struct nc_host_pattern *ret_pattern)
 {
 	struct nc_host_pattern pattern = {0};
-	const char *rest = nc_text_after(text, "*.");
-	size_t size;
+	const char *rest;
 
-	pattern.wild = rest != NULL;
-	if (!rest)
-		rest = text;
-	size = strlen(rest);
-	if (nc_host_parse_port(rest, size, &pattern.host, &pattern.port) < 0)
+	pattern.wild = nc_text_after(text, "*.") != NULL;
+	rest = pattern.wild ? text + 2 : text;
+	if (nc_host_parse_port(rest, strlen(rest), &pattern.host, &pattern.port) < 0)
 		return -EINVAL;
 	/* an address may be written in several ways, a name in one */
 	if (pattern.host.kind == NC_HOST_NAME &&

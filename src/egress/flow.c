@@ -9,10 +9,10 @@
 
 #include "base/fd.h"
 
-/* What one pipe holds, if the kernel gives that much. */
-#define PIPE_SIZE (512 * 1024)
+/* What one pipe holds, if the kernel gives that much: the most that an ordinary user may have. */
+#define PIPE_SIZE (1024 * 1024)
 /* What one flow moves before others have their turn. */
-#define TURN_SIZE (4 * PIPE_SIZE)
+#define TURN_SIZE (2 * PIPE_SIZE)
 
 /* ---- pipes ---- */
 

@@ -157,8 +157,12 @@ int nc_hello_parse(const unsigned char *data, size_t size, struct nc_hello *ret_
 		r = check_head(message, have, &wanted);
 		if (r < 0)
 			return r;
-		if (r > 0 && have >= MESSAGE_HEAD + wanted)
+		if (r > 0 && have >= MESSAGE_HEAD + wanted) {
+			/* nothing may follow it in its record */
+			if (taken < record || have > MESSAGE_HEAD + wanted)
+				return -EBADMSG;
 			break;
+		}
 		if (taken < record)
 			return 0;
 		at += RECORD_HEAD + record;

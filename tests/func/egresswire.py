@@ -84,11 +84,11 @@ def read_meter(body):
 class Egress:
     """nacre-egress and its worker. Decisions that come are kept; what is waited for is waited for."""
 
-    def __init__(self, servers="127.0.0.1:9", hosts="", program=None, wrapper=()):
+    def __init__(self, servers="127.0.0.1:9", hosts="", program=None, wrapper=(), user=EGRESS_ID):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         high = os.dup(theirs.fileno())
         command = f'exec 3<&{high} {high}>&-; exec "$@"'
-        ids = str(EGRESS_ID)
+        ids = str(user)
         drop = ["setpriv", "--reuid", ids, "--regid", ids, "--clear-groups", "--bounding-set=-all"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
             [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts],
@@ -262,6 +262,7 @@ class Host(threading.Thread):
     def close(self):
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
+        self.join()
         self.listener.close()
 
 
@@ -311,6 +312,7 @@ class NameServer(threading.Thread):
         self.asked = []
         self.udp, self.tcp = self.bind(address)
         self.port = self.udp.getsockname()[1]
+        self.end, self.ended = socket.socketpair()
         self.start()
 
     def bind(self, address):
@@ -360,7 +362,9 @@ class NameServer(threading.Thread):
 
     def run(self):
         while True:
-            ready, _, _ = select.select([self.udp, self.tcp], [], [])
+            ready, _, _ = select.select([self.udp, self.tcp, self.ended], [], [])
+            if self.ended in ready:
+                return
             try:
                 if self.udp in ready:
                     query, peer = self.udp.recvfrom(4096)
@@ -375,8 +379,11 @@ class NameServer(threading.Thread):
                 return
 
     def close(self):
-        self.udp.close()
-        self.tcp.close()
+        """Not before nobody waits for them: their numbers would be somebody else's."""
+        self.end.close()
+        self.join()
+        for fd in (self.udp, self.tcp, self.ended):
+            fd.close()
 
 
 def wait_for(condition, patience=10):
