@@ -73,10 +73,9 @@ static int run_create(const struct nc_cli *cli, int n_words, char **words, struc
 		return nc_err_set(err, -EINVAL,
 			"Option '--role': found %s, expected read, execute or admin",
 			nc_text_quote(quoted, arg_role));
-	if (!nc_keys_name_ok(arg_tenant) || (*arg_name && !nc_keys_name_ok(arg_name)))
+	if (!nc_policy_is_tenant(arg_tenant) || (*arg_name && !nc_policy_is_tenant(arg_name)))
 		return nc_err_set(err, -EINVAL,
-			"Names have 1 to 64 letters, digits, '.', '_' and '-', a letter or digit "
-			"first");
+			"Names of tenants and keys have " NC_POLICY_NAME_EXPECTED);
 	r = enter(true, &fd, &keys, err);
 	if (r == 0)
 		r = nc_keys_add(&keys, arg_tenant, role, arg_name, text, err);

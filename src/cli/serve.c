@@ -313,15 +313,11 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.image_store_fd = -EBADF,
 		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
-	const struct nc_value *level = &cli->config->main.log.level;
 	int r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
-	/* a daemon tells what it does, unless it was told not to */
-	if (level->line == 0)
-		nc_log_setup(2, NC_LOG_INFO,
-			(enum nc_log_format)cli->config->main.log.format.number);
+	nc_server_log(cli->config);
 	r = choose_state(err);
 	if (r == 0)
 		r = nc_start_open(&start, &args, cli->config, err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -228,6 +229,15 @@ void nc_server_drain(struct nc_server *server)
 
 /* ---- reading again ---- */
 
+void nc_server_log(const struct nc_config *config)
+{
+	const struct nc_value *level = &config->main.log.level;
+
+	nc_log_setup(STDERR_FILENO,
+		level->line ? (enum nc_log_level)level->number : NC_LOG_INFO,
+		(enum nc_log_format)config->main.log.format.number);
+}
+
 int nc_server_reload(struct nc_server *server, struct nacre_err *err)
 {
 	struct nc_generation *fresh = calloc(1, sizeof(*fresh));
@@ -251,8 +261,7 @@ int nc_server_reload(struct nc_server *server, struct nacre_err *err)
 	server->config = &fresh->config;
 	server->policies = fresh->policies;
 	nc_engine_reconfigure(server->setup.engine, server->config, server->policies);
-	nc_log_setup(2, (enum nc_log_level)fresh->config.main.log.level.number,
-		(enum nc_log_format)fresh->config.main.log.format.number);
+	nc_server_log(server->config);
 	server->keys_seen_ns = 0;
 	return 0;
 }

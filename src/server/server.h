@@ -78,6 +78,9 @@ void nc_server_free(struct nc_server *server);
 /* Finishes what runs, within drain_seconds, and refuses everything new; `stopped` follows. */
 void nc_server_drain(struct nc_server *server);
 
+/* Logs as it says: a daemon tells what it does, unless it was told not to. */
+void nc_server_log(const struct nc_config *config);
+
 /* Reads configuration, policies and keys again; if one is bad, all stays as it was. */
 int nc_server_reload(struct nc_server *server, struct nacre_err *err);
 
