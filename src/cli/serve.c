@@ -109,8 +109,7 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 		arg_listen.words[arg_listen.count++] = LISTEN_BUILT_IN;
 	for (size_t i = 0; i < arg_listen.count; i++) {
 		if (opened->n_listen_fds == LISTENERS_MAX)
-			return nc_err_set(
-				err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
+			return nc_err_set(err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
 		r = nc_listen_open(arg_listen.words[i], &local, err);
 		if (r < 0)
 			return r;
@@ -139,8 +138,8 @@ static int check_exposure(const struct opened *opened, struct nacre_err *err)
 	return 0;
 }
 
-static int open_all(struct opened *opened, const struct nc_config *config, bool ranges,
-	struct nacre_err *err)
+static int open_all(
+	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
 	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);

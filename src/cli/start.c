@@ -109,8 +109,7 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 	if (r < 0)
 		return r;
 	start->record_fd = nc_recording_start(config, start->say, &start->setup.witness_fd);
-	start->setup.ready =
-		start->running < READY_MAX ? (unsigned int)start->running : READY_MAX;
+	start->setup.ready = start->running < READY_MAX ? (unsigned int)start->running : READY_MAX;
 	return 0;
 }
 
@@ -132,8 +131,7 @@ struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_c
 		.config = config,
 		.policies = start->policies,
 		.cache_fd = start->cache_fd,
-		.environments =
-			start->environments.store_fd >= 0 ? &start->environments : NULL,
+		.environments = start->environments.store_fd >= 0 ? &start->environments : NULL,
 		.record = start->record.fd >= 0 ? &start->record : NULL,
 		.say = start->say,
 		.max_running = start->running,

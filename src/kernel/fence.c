@@ -214,8 +214,8 @@ static int allow_each(int ruleset_fd, const int *fds, size_t n_fds, uint64_t rig
 	return r;
 }
 
-static int fence_ours(const int *fds, size_t n_fds, uint64_t rights, const int *readable_fds,
-	size_t n_readable)
+static int fence_ours(
+	const int *fds, size_t n_fds, uint64_t rights, const int *readable_fds, size_t n_readable)
 {
 	cleanup_close int ruleset_fd = -EBADF;
 	int abi = make_ruleset(NET_ALL, &ruleset_fd);

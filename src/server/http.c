@@ -396,8 +396,7 @@ static bool check_head(struct nc_exchange *exchange, const char *version)
 	struct head head = {0};
 	bool has_body;
 
-	(void)MHD_get_connection_values(
-		exchange->connection, MHD_HEADER_KIND, count_header, &head);
+	(void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_header, &head);
 	has_body = head.lengths || head.encodings;
 	exchange->closes = has_body; /* until it is known to be read */
 	if (head.headers > NC_HTTP_HEADERS_MAX || head.size > NC_HTTP_HEAD_MAX)
@@ -427,8 +426,8 @@ static bool check_head(struct nc_exchange *exchange, const char *version)
 		nc_problem(exchange, 400, "bad_path", NULL,
 			"Paths have letters, digits, '.', '_', '~', '-' and '/'",
 			"The path is none of ours");
-	else if (!has_body && (nc_streq(exchange->method, "POST") ||
-				      nc_streq(exchange->method, "PUT")))
+	else if (!has_body &&
+		 (nc_streq(exchange->method, "POST") || nc_streq(exchange->method, "PUT")))
 		nc_problem(exchange, 411, "length_required", "Content-Length",
 			"Send Content-Length, 0 for no body", "There is no length");
 	return exchange->status == 0;
@@ -640,17 +639,15 @@ static uv_timer_t *timer_new(struct nc_http *http)
 
 static struct MHD_Daemon *start(struct nc_http *http)
 {
-	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
-		on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
+		0, NULL, NULL, on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_URI_LOG_CALLBACK,
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
 		NC_HTTP_CONNECTIONS_MAX + 16, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
-		(size_t)4096, MHD_OPTION_CONNECTION_TIMEOUT,
-		http->setup.idle_ms / 1000 + 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-		MHD_OPTION_END);
+		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096,
+		MHD_OPTION_CONNECTION_TIMEOUT, http->setup.idle_ms / 1000 + 1,
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 }
 
 int nc_http_new(const struct nc_http_setup *setup, struct nc_http **ret_http)

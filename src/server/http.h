@@ -85,7 +85,8 @@ struct nc_http_setup {
 	uv_loop_t *loop;
 	unsigned int head_ms, body_ms, idle_ms; /* how long each may take */
 	void *context;
-	size_t (*head)(void *context, struct nc_exchange *exchange); /* the most body that it takes */
+	size_t (*head)(
+		void *context, struct nc_exchange *exchange); /* the most body that it takes */
 	void (*whole)(void *context, struct nc_exchange *exchange);
 	void (*done)(void *context, struct nc_exchange *exchange);
 	/* a connection that got no reply of ours: 408, 413; or NULL */

@@ -222,8 +222,8 @@ void nc_reply_stream(struct nc_exchange *exchange, const char *type, void *sourc
 	exchange->unplug = unplug;
 	exchange->closes = true; /* a proxy may wait for the end of it */
 	answer(exchange, 200,
-		MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, nc_exchange_pull,
-			exchange, NULL),
+		MHD_create_response_from_callback(
+			MHD_SIZE_UNKNOWN, STREAM_BLOCK, nc_exchange_pull, exchange, NULL),
 		type);
 }
 

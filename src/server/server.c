@@ -44,8 +44,8 @@ static void refuse_method(struct nc_exchange *exchange, const char *allow)
 	if (nc_streq(exchange->method, "OPTIONS"))
 		nc_reply_empty(exchange, 204);
 	else
-		nc_problem(exchange, 405, "bad_method", NULL, "See /docs",
-			"The path knows %s", allow);
+		nc_problem(
+			exchange, 405, "bad_method", NULL, "See /docs", "The path knows %s", allow);
 	nc_reply_header(exchange, "Allow", allow);
 }
 
@@ -132,8 +132,7 @@ static void on_over(void *context, struct nc_exchange *exchange)
 	double seconds = (double)(nc_clock_ns() - exchange->began_ns) / 1e9;
 	const char *route = exchange->route ? exchange->route->pattern : "none";
 	char status[16];
-	const char *labels[] = {
-		route, exchange->route ? exchange->route->method : "other", status};
+	const char *labels[] = {route, exchange->route ? exchange->route->method : "other", status};
 
 	nc_replay_end(exchange);
 	(void)snprintf(status, sizeof(status), "%u", exchange->status);
@@ -233,8 +232,7 @@ void nc_server_log(const struct nc_config *config)
 {
 	const struct nc_value *level = &config->main.log.level;
 
-	nc_log_setup(STDERR_FILENO,
-		level->line ? (enum nc_log_level)level->number : NC_LOG_INFO,
+	nc_log_setup(STDERR_FILENO, level->line ? (enum nc_log_level)level->number : NC_LOG_INFO,
 		(enum nc_log_format)config->main.log.format.number);
 }
 

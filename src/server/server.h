@@ -30,7 +30,7 @@ struct nc_server_setup {
 	struct nc_engine *engine;
 	const struct nc_config *config;
 	struct nc_book *policies;
-	const char *config_dir; /* as it was named, to be read again; or NULL */
+	const char *config_dir;			    /* as it was named, to be read again; or NULL */
 	const struct nc_environments *environments; /* NULL: there are none */
 	int image_store_fd;			    /* or -EBADF */
 	int state_fd;				    /* or -EBADF */
@@ -39,7 +39,7 @@ struct nc_server_setup {
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
 	const int *listen_fds;			    /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
-	struct nc_tls *tls;			    /* or NULL */
+	struct nc_tls *tls; /* or NULL */
 	size_t max_running, max_queued;
 	uint64_t memory_bytes;
 	bool insecure; /* whoever can reach us without a key may ask */
