@@ -68,8 +68,10 @@ def test_stream_and_resume(daemon):
     with daemon.connect() as client:
         client.sendall(head + body)
         seen = b""
-        while b'"1\\n"' not in seen:
-            seen += client.recv(4096)
+        while seen.count(b"event: output") < 2:
+            piece = client.recv(4096)
+            assert piece
+            seen += piece
     assert b"text/event-stream" in seen
     job = json.loads(seen.split(b"data: ", 1)[1].split(b"\n", 1)[0])["id"]
     last = max(int(line[4:]) for line in seen.split(b"\n") if line.startswith(b"id: "))
