@@ -74,7 +74,9 @@ static void refuse(struct nc_link *link, unsigned int status)
 		(void)send(link->fd, text.data, text.size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)shutdown(link->fd, SHUT_RDWR);
 	link->deadline_ns = 0;
-	if (http->setup.refused)
+	if (link->exchange)
+		link->exchange->refused = status;
+	else
 		http->setup.refused(http->setup.context, status);
 }
 
@@ -343,6 +345,8 @@ static enum MHD_Result queue(struct nc_exchange *exchange)
 	result = MHD_queue_response(exchange->connection, exchange->status, response);
 	MHD_destroy_response(response);
 	exchange->seen_body = true; /* whatever comes of it is not for us */
+	give_time(
+		exchange->link, SEND_MS + (uint64_t)exchange->reply_size * 1000 / SEND_LEAST_PER_S);
 	return result;
 }
 
@@ -513,8 +517,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	(void)cls;
 	(void)connection;
 	(void)url;
-	if (!exchange)
-		return MHD_NO; /* no memory: the connection ends */
+	if (!exchange || exchange->refused)
+		return MHD_NO; /* no memory, or answered already: the connection ends */
 	if (!exchange->seen_head)
 		return on_head(exchange, method, version);
 	if (*size > 0) {
@@ -522,8 +526,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*size = 0;
 		return MHD_YES;
 	}
-	if (exchange->body.error < 0)
-		return MHD_NO;
 	return on_whole(exchange);
 }
 

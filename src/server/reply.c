@@ -114,6 +114,7 @@ static void send_bytes(struct nc_exchange *exchange, unsigned int status, const 
 		data = small;
 		size = small_size;
 	}
+	exchange->reply_size = size;
 	response = MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(data);

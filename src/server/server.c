@@ -135,7 +135,11 @@ static void on_over(void *context, struct nc_exchange *exchange)
 	const char *labels[] = {route, exchange->route ? exchange->route->method : "other", status};
 
 	nc_replay_end(exchange);
-	(void)snprintf(status, sizeof(status), "%u", exchange->status);
+	/* a client that left before there was an answer counts as one that closed */
+	(void)snprintf(status, sizeof(status), "%u",
+		exchange->status    ? exchange->status
+		: exchange->refused ? exchange->refused
+				    : 499);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP, 1, labels);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP_DURATION, seconds, labels);
 	if (!nc_log_wants(NC_LOG_INFO))
