@@ -73,10 +73,9 @@ static int run_create(const struct nc_cli *cli, int n_words, char **words, struc
 		return nc_err_set(err, -EINVAL,
 			"Option '--role': found %s, expected read, execute or admin",
 			nc_text_quote(quoted, arg_role));
-	if (!nc_keys_name_ok(arg_tenant) || (*arg_name && !nc_keys_name_ok(arg_name)))
-		return nc_err_set(err, -EINVAL,
-			"Names have 1 to 64 letters, digits, '.', '_' and '-', a letter or digit "
-			"first");
+	if (!nc_policy_is_tenant(arg_tenant) || (*arg_name && !nc_policy_is_tenant(arg_name)))
+		return nc_err_set(
+			err, -EINVAL, "Names of tenants and keys have " NC_POLICY_NAME_EXPECTED);
 	r = enter(true, &fd, &keys, err);
 	if (r == 0)
 		r = nc_keys_add(&keys, arg_tenant, role, arg_name, text, err);
@@ -106,8 +105,8 @@ static int run_list(const struct nc_cli *cli, int n_words, char **words, struct 
 		const struct nc_key *key = &keys.key[i];
 
 		if (!arg_json)
-			printf("%-14s %-8s %-20s %-24s %s%s%s\n", key->id,
-				nc_role_names[key->role], key->tenant, key->created, key->name,
+			printf("%-14s %-8s %-20s %-24s %s%s%s\n", key->id, nc_role_names[key->role],
+				key->tenant, key->created, key->name,
 				key->revoked[0] ? "  revoked " : "", key->revoked);
 		else if (json_array_append_new(list, nc_key_json(key)) < 0)
 			r = nc_err_set(err, -ENOMEM, "Out of memory");
@@ -158,8 +157,9 @@ static const struct nc_verb revoke_verb = {
 	.name = "revoke",
 	.summary = "Make a key worthless",
 	.arguments = "ID",
-	.details = "A daemon that runs refuses it within a second. It stays in the list, so that a\n"
-		   "daemon whose last key was revoked goes on asking for one.",
+	.details =
+		"A daemon that runs refuses it within a second. It stays in the list, so that a\n"
+		"daemon whose last key was revoked goes on asking for one.",
 	.example = "nacre key revoke 0123456789ab",
 	.max_words = 1,
 	.run = run_revoke,
@@ -171,8 +171,9 @@ const struct nc_verb nc_verb_key = {
 	.name = "key",
 	.summary = "Make, list and revoke keys of nacre serve",
 	.arguments = "VERB",
-	.details = "With keys, every request to the daemon needs one; it says whose the request is\n"
-		   "and what it may. Without any, only this machine is served.",
+	.details =
+		"With keys, every request to the daemon needs one; it says whose the request is\n"
+		"and what it may. Without any, only this machine is served.",
 	.example = "nacre key create --tenant acme",
 	.verbs = verbs,
 };

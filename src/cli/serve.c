@@ -111,8 +111,7 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 		arg_listen.words[arg_listen.count++] = LISTEN_BUILT_IN;
 	for (size_t i = 0; i < arg_listen.count; i++) {
 		if (opened->n_listen_fds == LISTENERS_MAX)
-			return nc_err_set(
-				err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
+			return nc_err_set(err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
 		r = nc_listen_open(arg_listen.words[i], &local, err);
 		if (r < 0)
 			return r;
@@ -141,8 +140,8 @@ static int check_exposure(const struct opened *opened, struct nacre_err *err)
 	return 0;
 }
 
-static int open_all(struct opened *opened, const struct nc_config *config, bool ranges,
-	struct nacre_err *err)
+static int open_all(
+	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
 	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);
@@ -326,15 +325,11 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.image_store_fd = -EBADF,
 		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
-	const struct nc_value *level = &cli->config->main.log.level;
 	int r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
-	/* a daemon tells what it does, unless it was told not to */
-	if (level->line == 0)
-		nc_log_setup(2, NC_LOG_INFO,
-			(enum nc_log_format)cli->config->main.log.format.number);
+	nc_server_log(cli->config);
 	r = choose_state(err);
 	if (r == 0)
 		r = nc_start_open(&start, &args, cli->config, err);

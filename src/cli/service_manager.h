@@ -15,8 +15,7 @@ struct nc_manager {
 int nc_manager_open(struct nc_manager *manager, struct nacre_err *err);
 
 /* The sockets that it listens on for us, by $LISTEN_FDS. Returns how many. */
-int nc_manager_sockets(
-	struct nc_manager *manager, int *ret_fds, size_t max, struct nacre_err *err);
+int nc_manager_sockets(struct nc_manager *manager, int *ret_fds, size_t max, struct nacre_err *err);
 
 /* "STOPPING=1" and the like. */
 void nc_manager_tell(const struct nc_manager *manager, const char *words);

@@ -152,8 +152,7 @@ struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_c
 		.config = config,
 		.policies = start->policies,
 		.cache_fd = start->cache_fd,
-		.environments =
-			start->environments.store_fd >= 0 ? &start->environments : NULL,
+		.environments = start->environments.store_fd >= 0 ? &start->environments : NULL,
 		.record = start->record.fd >= 0 ? &start->record : NULL,
 		.say = start->say,
 		.max_running = start->running,

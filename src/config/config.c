@@ -185,9 +185,11 @@ static const struct nc_field serve_fields[] = {
 	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
 	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
 	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,
-		.size = sizeof(struct nc_quota_values)),
+		.size = sizeof(struct nc_quota_values), .is_word = nc_policy_is_tenant,
+		.expected = "the name of a tenant: " NC_POLICY_NAME_EXPECTED),
 	SERVE(alerts, .type = NC_FIELD_MAP, .fields = alert_rule_fields,
-		.size = sizeof(struct nc_alert_values)),
+		.size = sizeof(struct nc_alert_values), .is_word = nc_policy_is_tenant,
+		.expected = "the name of an alert: " NC_POLICY_NAME_EXPECTED),
 	END,
 };
 

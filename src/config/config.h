@@ -1,6 +1,6 @@
 /*
- * The configuration: nacre.yaml, resource_limits.yaml and security_policies.yaml of one directory
- * over built-in values, so that no file is needed.
+ * The configuration: nacre.yaml, resource_limits.yaml, security_policies.yaml and serve.yaml of one
+ * directory over built-in values, so that no file is needed.
  */
 #ifndef NC_CONFIG_H
 #define NC_CONFIG_H

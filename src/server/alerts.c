@@ -180,8 +180,7 @@ static void judge(struct nc_alerts *alerts, const char *name, const struct nc_al
 		state->since_ns = 0;
 	else if (state->since_ns == 0)
 		state->since_ns = now;
-	fires = state->since_ns &&
-		now - state->since_ns >= rule->for_seconds.number * NC_NS_PER_S;
+	fires = state->since_ns && now - state->since_ns >= rule->for_seconds.number * NC_NS_PER_S;
 	nc_metrics_set(alerts->server->metrics, NC_METRIC_ALERTS, fires, labels);
 	if (fires == state->fires)
 		return;
@@ -214,16 +213,16 @@ json_t *nc_alerts_list(const struct nc_alerts *alerts)
 		const struct state *state =
 			state_of((struct nc_alerts *)(uintptr_t)alerts, rules->entries[i].name);
 
-		if (json_array_append_new(list,
-			    json_pack("{s:s, s:s, s:s, s:f, s:I, s:b, s:f, s:s?}", "name",
-				    rules->entries[i].name, "kind",
-				    nc_alert_kind_names[rule->kind.number], "measure",
-				    nc_alert_measure_names[rule->measure.number], "above",
-				    (double)rule->above.number / 1000, "for_seconds",
-				    (json_int_t)rule->for_seconds.number, "firing",
-				    state && state->fires, "value", state ? state->value : 0.0,
-				    "changed", state && state->changed[0] ? state->changed : NULL)) <
-			0)
+		if (json_array_append_new(
+			    list, json_pack("{s:s, s:s, s:s, s:f, s:I, s:b, s:f, s:s?}", "name",
+					  rules->entries[i].name, "kind",
+					  nc_alert_kind_names[rule->kind.number], "measure",
+					  nc_alert_measure_names[rule->measure.number], "above",
+					  (double)rule->above.number / 1000, "for_seconds",
+					  (json_int_t)rule->for_seconds.number, "firing",
+					  state && state->fires, "value",
+					  state ? state->value : 0.0, "changed",
+					  state && state->changed[0] ? state->changed : NULL)) < 0)
 			return NULL;
 	}
 	return take_ptr(list);

@@ -76,8 +76,8 @@ static int take(struct nc_archive *archive, const char *data, size_t size)
 		r = nc_frame_take(&archive->in, data, size, &used, &answer, &err);
 		if (r <= 0)
 			break;
-		if (!archive->asked || json_integer_value(json_object_get(answer, "n")) !=
-					       archive->asked->n)
+		if (!archive->asked ||
+			json_integer_value(json_object_get(answer, "n")) != archive->asked->n)
 			return -EPROTO;
 		settle(archive, answer);
 		data += used;
@@ -141,10 +141,10 @@ int nc_archive_ask(
 	struct nc_archive *archive, json_t *question, nc_archive_answer answer, void *context)
 {
 	struct question *asked = calloc(1, sizeof(*asked));
-	int r = !asked || !question		     ? -ENOMEM
-		: archive->fd < 0		     ? -ECONNRESET
+	int r = !asked || !question		  ? -ENOMEM
+		: archive->fd < 0		  ? -ECONNRESET
 		: archive->n_asked >= WAITING_MAX ? -EAGAIN
-						     : 0;
+						  : 0;
 
 	if (r == 0)
 		r = json_object_set_new(question, "n", json_integer(++archive->last_n)) < 0

@@ -84,8 +84,8 @@ static int find(
 static const char *const blob_names[] = {"code", "stdout", "stderr"};
 
 /* 0, -ENOENT: there is none or it is gone, -EBADMSG: it is damaged. */
-static int read_blob(
-	struct archivist *me, const json_t *row, const char *name, char **ret_data, size_t *ret_size)
+static int read_blob(struct archivist *me, const json_t *row, const char *name, char **ret_data,
+	size_t *ret_size)
 {
 	unsigned char digest[NC_SHA256_SIZE];
 	char key[32];
@@ -165,9 +165,9 @@ static void report(void *context, const struct nc_damage *damage)
 	json_t *list = context;
 
 	if (json_array_size(list) < DAMAGES_MAX)
-		(void)json_array_append_new(list,
-			json_pack("{s:s, s:I, s:s}", "kind", nc_damage_names[damage->kind], "seq",
-				(json_int_t)damage->seq, "text", damage->text));
+		(void)json_array_append_new(
+			list, json_pack("{s:s, s:I, s:s}", "kind", nc_damage_names[damage->kind],
+				      "seq", (json_int_t)damage->seq, "text", damage->text));
 }
 
 static int parse_head(const char *text, struct nc_receipt *ret_head)
@@ -211,8 +211,8 @@ static json_t *answer_verify(struct archivist *me, const json_t *question, struc
 	write_head(last, &verdict.last);
 	return json_pack("{s:b, s:I, s:I, s:I, s:s, s:I, s:O}", "ok", verdict.damages == 0, "lines",
 		(json_int_t)verdict.lines, "first_seq", (json_int_t)verdict.first_seq, "retired",
-		(json_int_t)verdict.retired, "head", last, "n_damages",
-		(json_int_t)verdict.damages, "damages", damages);
+		(json_int_t)verdict.retired, "head", last, "n_damages", (json_int_t)verdict.damages,
+		"damages", damages);
 }
 
 static const struct {

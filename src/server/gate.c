@@ -32,9 +32,8 @@ bool nc_gate_host_is_local(const char *host)
 			(!host[size] || (host[size] == ':' && is_port(host + size + 1))))
 			return true;
 	}
-	if (strspn(host, "0123456789.") < 7 ||
-		sscanf(host, "%3u.%3u.%3u.%3u%n", &parts[0], &parts[1], &parts[2], &parts[3],
-			&used) != 4)
+	if (strspn(host, "0123456789.") < 7 || sscanf(host, "%3u.%3u.%3u.%3u%n", &parts[0],
+						       &parts[1], &parts[2], &parts[3], &used) != 4)
 		return false;
 	return parts[0] == 127 && parts[1] < 256 && parts[2] < 256 && parts[3] < 256 &&
 	       (!host[used] || (host[used] == ':' && is_port(host + used + 1)));
@@ -97,8 +96,7 @@ static bool pass_with_key(struct nc_server *server, struct nc_exchange *exchange
 		exchange->caller.role = key->role;
 		(void)snprintf(exchange->caller.tenant, sizeof(exchange->caller.tenant), "%s",
 			key->tenant);
-		(void)snprintf(
-			exchange->caller.key, sizeof(exchange->caller.key), "%s", key->id);
+		(void)snprintf(exchange->caller.key, sizeof(exchange->caller.key), "%s", key->id);
 		count(server, "key");
 		return true;
 	}

@@ -74,7 +74,9 @@ static void refuse(struct nc_link *link, unsigned int status)
 		(void)send(link->fd, text.data, text.size, MSG_DONTWAIT | MSG_NOSIGNAL);
 	(void)shutdown(link->fd, SHUT_RDWR);
 	link->deadline_ns = 0;
-	if (http->setup.refused)
+	if (link->exchange)
+		link->exchange->refused = status;
+	else
 		http->setup.refused(http->setup.context, status);
 }
 
@@ -343,6 +345,8 @@ static enum MHD_Result queue(struct nc_exchange *exchange)
 	result = MHD_queue_response(exchange->connection, exchange->status, response);
 	MHD_destroy_response(response);
 	exchange->seen_body = true; /* whatever comes of it is not for us */
+	give_time(
+		exchange->link, SEND_MS + (uint64_t)exchange->reply_size * 1000 / SEND_LEAST_PER_S);
 	return result;
 }
 
@@ -396,8 +400,7 @@ static bool check_head(struct nc_exchange *exchange, const char *version)
 	struct head head = {0};
 	bool has_body;
 
-	(void)MHD_get_connection_values(
-		exchange->connection, MHD_HEADER_KIND, count_header, &head);
+	(void)MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, count_header, &head);
 	has_body = head.lengths || head.encodings;
 	exchange->closes = has_body; /* until it is known to be read */
 	if (head.headers > NC_HTTP_HEADERS_MAX || head.size > NC_HTTP_HEAD_MAX)
@@ -427,8 +430,8 @@ static bool check_head(struct nc_exchange *exchange, const char *version)
 		nc_problem(exchange, 400, "bad_path", NULL,
 			"Paths have letters, digits, '.', '_', '~', '-' and '/'",
 			"The path is none of ours");
-	else if (!has_body && (nc_streq(exchange->method, "POST") ||
-				      nc_streq(exchange->method, "PUT")))
+	else if (!has_body &&
+		 (nc_streq(exchange->method, "POST") || nc_streq(exchange->method, "PUT")))
 		nc_problem(exchange, 411, "length_required", "Content-Length",
 			"Send Content-Length, 0 for no body", "There is no length");
 	return exchange->status == 0;
@@ -514,8 +517,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	(void)cls;
 	(void)connection;
 	(void)url;
-	if (!exchange)
-		return MHD_NO; /* no memory: the connection ends */
+	if (!exchange || exchange->refused)
+		return MHD_NO; /* no memory, or answered already: the connection ends */
 	if (!exchange->seen_head)
 		return on_head(exchange, method, version);
 	if (*size > 0) {
@@ -523,8 +526,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		*size = 0;
 		return MHD_YES;
 	}
-	if (exchange->body.error < 0)
-		return MHD_NO;
 	return on_whole(exchange);
 }
 
@@ -640,17 +641,15 @@ static uv_timer_t *timer_new(struct nc_http *http)
 
 static struct MHD_Daemon *start(struct nc_http *http)
 {
-	return MHD_start_daemon(
-		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL,
-		on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
+		0, NULL, NULL, on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_URI_LOG_CALLBACK,
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
 		NC_HTTP_CONNECTIONS_MAX + 16, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT,
-		(size_t)4096, MHD_OPTION_CONNECTION_TIMEOUT,
-		http->setup.idle_ms / 1000 + 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-		MHD_OPTION_END);
+		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096,
+		MHD_OPTION_CONNECTION_TIMEOUT, http->setup.idle_ms / 1000 + 1,
+		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 }
 
 int nc_http_new(const struct nc_http_setup *setup, struct nc_http **ret_http)

@@ -75,7 +75,9 @@ struct nc_exchange {
 	void *source;
 	ssize_t (*pull)(void *source, char *data, size_t size);
 	void (*unplug)(void *source); /* once, when nobody reads it any more */
+	size_t reply_size;	      /* of one that is whole */
 	/* of the driver */
+	unsigned int refused; /* it was answered past libmicrohttpd, with this status */
 	bool seen_head, seen_body, in_handler, suspended, is_gone;
 	size_t body_max, body_taken;
 	struct nc_poll *watch;
@@ -85,10 +87,11 @@ struct nc_http_setup {
 	uv_loop_t *loop;
 	unsigned int head_ms, body_ms, idle_ms; /* how long each may take */
 	void *context;
-	size_t (*head)(void *context, struct nc_exchange *exchange); /* the most body that it takes */
+	size_t (*head)(
+		void *context, struct nc_exchange *exchange); /* the most body that it takes */
 	void (*whole)(void *context, struct nc_exchange *exchange);
 	void (*done)(void *context, struct nc_exchange *exchange);
-	/* a connection that got no reply of ours: 408, 413; or NULL */
+	/* a connection whose request never became an exchange: 408 */
 	void (*refused)(void *context, unsigned int status);
 };
 

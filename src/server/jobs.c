@@ -39,10 +39,10 @@ struct watcher {
 	struct watcher *next;
 	struct nc_job *job; /* NULL: it was forgotten */
 	struct nc_exchange *exchange;
-	uint64_t seen;	/* the number of the last event that was sent whole */
+	uint64_t seen;	 /* the number of the last event that was sent whole */
 	uint64_t within; /* of the one that is being sent */
-	size_t at;	/* bytes of it that were sent */
-	char gap[96];  /* what is sent before: some are missing */
+	size_t at;	 /* bytes of it that were sent */
+	char gap[96];	 /* what is sent before: some are missing */
 	size_t gap_at;
 };
 
@@ -115,8 +115,8 @@ static void tell(struct nc_job *job, const char *name, json_t *value)
 	job->n_events++;
 	if (!data)
 		return;
-	head_size = (size_t)snprintf(head, sizeof(head), "id: %" PRIu64 "\nevent: %s\ndata: ",
-		job->n_events, name);
+	head_size = (size_t)snprintf(
+		head, sizeof(head), "id: %" PRIu64 "\nevent: %s\ndata: ", job->n_events, name);
 	data_size = strlen(data);
 	event = malloc(sizeof(*event) + head_size + data_size + 2);
 	if (!event)
@@ -357,8 +357,8 @@ static void on_done(void *context, json_t *reply)
 	job->execution = NULL;
 	jobs->n_open--;
 	job->reply = reply ? reply
-			   : json_pack("{s:s, s:s, s:s}", "id", job->id, "status",
-				     "internal_error", "error", "Out of memory");
+			   : json_pack("{s:s, s:s, s:s}", "id", job->id, "status", "internal_error",
+				     "error", "Out of memory");
 	nc_quota_close(
 		server->quotas, job->tenant, &job->share, cpu_seconds(job->reply), nc_clock_ns());
 	if (job->refused) {
@@ -413,13 +413,12 @@ static int read_request(struct nc_exchange *exchange, struct nc_request *ret_req
 			"The tenant comes from the key");
 		return -EPERM;
 	}
-	(void)snprintf(
-		ret_request->tenant, sizeof(ret_request->tenant), "%s", caller->tenant);
+	(void)snprintf(ret_request->tenant, sizeof(ret_request->tenant), "%s", caller->tenant);
 	return 0;
 }
 
-static bool is_over_quota(struct nc_server *server, struct nc_exchange *exchange,
-	const struct nc_quota_share *share)
+static bool is_over_quota(
+	struct nc_server *server, struct nc_exchange *exchange, const struct nc_quota_share *share)
 {
 	struct nc_quota_refusal refusal = {0};
 	int r = nc_quota_check(server->quotas, &server->config->serve, exchange->caller.tenant,
@@ -480,7 +479,8 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 	make_room(jobs);
 	job = jobs->count < NC_HTTP_JOBS_MAX ? job_new(jobs, exchange, flags) : NULL;
 	if (!job) {
-		nc_problem(exchange, 503, "busy", NULL, "Try again later", "Too many jobs are open");
+		nc_problem(
+			exchange, 503, "busy", NULL, "Try again later", "Too many jobs are open");
 		nc_reply_retry(exchange, 1);
 		return NULL;
 	}
@@ -529,7 +529,7 @@ const char *nc_job_id(const struct nc_job *job)
 
 static const char *state_of(const struct nc_job *job)
 {
-	return !job->execution				  ? "done"
+	return !job->execution				? "done"
 	       : nc_execution_has_begun(job->execution) ? "running"
 							: "queued";
 }
@@ -574,13 +574,14 @@ static void on_gone(struct nc_exchange *exchange)
 	*place = waiter->next;
 	free(waiter);
 	if (job->flags & NC_JOB_WAITED && !job->waiters && job->execution) {
-		nc_log(NC_LOG_INFO, "Client hung up, cancelling",
-			NC_LOG_TEXT("execution", job->id), NC_LOG_TEXT("request", exchange->id));
+		nc_log(NC_LOG_INFO, "Client hung up, cancelling", NC_LOG_TEXT("execution", job->id),
+			NC_LOG_TEXT("request", exchange->id));
 		nc_engine_cancel(job->execution);
 	}
 }
 
-static void wait_for(struct nc_job *job, struct nc_exchange *exchange, uint64_t until_ns, bool whole)
+static void wait_for(
+	struct nc_job *job, struct nc_exchange *exchange, uint64_t until_ns, bool whole)
 {
 	struct waiter *waiter = calloc(1, sizeof(*waiter));
 

@@ -26,7 +26,8 @@ enum nc_job_flag {
  * Begins one for the caller of an exchange, from the body of it. NULL: the exchange was answered
  * with what is wrong.
  */
-struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange, unsigned int flags);
+struct nc_job *nc_jobs_begin(
+	struct nc_jobs *jobs, struct nc_exchange *exchange, unsigned int flags);
 
 /* The job of the caller's tenant (an admin's: of any); NULL: none. */
 struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id);
@@ -37,8 +38,8 @@ const char *nc_job_id(const struct nc_job *job);
 json_t *nc_job_json(const struct nc_job *job, bool with_reply);
 
 /* Those of the caller, the newest first, of a state ("": any), at most limit. */
-json_t *nc_jobs_json(
-	const struct nc_jobs *jobs, const struct nc_caller *caller, const char *state, size_t limit);
+json_t *nc_jobs_json(const struct nc_jobs *jobs, const struct nc_caller *caller, const char *state,
+	size_t limit);
 
 /*
  * Answers the exchange when it has ended: with the reply alone, or with nc_job_json() after at most

@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/state.h"
 #include "base/text.h"
+#include "config/policy_file.h"
 #include "kernel/privilege.h"
 
 #define DIR_NAME "serve"
@@ -30,16 +31,6 @@ enum nc_role nc_role_parse(const char *name)
 	while (role < NC_ROLE_MAX && !nc_streq(name, nc_role_names[role]))
 		role++;
 	return role;
-}
-
-bool nc_keys_name_ok(const char *name)
-{
-	static const char legal[] = "._-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789";
-	size_t size = strlen(name);
-
-	return size > 0 && size <= NC_REQUEST_NAME_MAX && strspn(name, legal) == size &&
-	       !strchr("._-", name[0]);
 }
 
 int nc_keys_dir(const char *state_dir, bool make, struct nacre_err *err)
@@ -73,8 +64,8 @@ static int parse_key(const json_t *value, struct nc_key *ret_key)
 		return -EINVAL;
 	key.role = nc_role_parse(role);
 	if (strlen(id) != ID_DIGITS || strlen(hash) != 2 * NC_SHA256_SIZE ||
-		nc_sha256_parse(hash, key.hash) < 0 || !nc_keys_name_ok(tenant) ||
-		(*name && !nc_keys_name_ok(name)) || key.role == NC_ROLE_MAX ||
+		nc_sha256_parse(hash, key.hash) < 0 || !nc_policy_is_tenant(tenant) ||
+		(*name && !nc_policy_is_tenant(name)) || key.role == NC_ROLE_MAX ||
 		strlen(created) >= sizeof(key.created) || strlen(revoked) >= sizeof(key.revoked))
 		return -EINVAL;
 	(void)snprintf(key.id, sizeof(key.id), "%s", id);

@@ -39,9 +39,6 @@ struct nc_keys {
 extern const char *const nc_role_names[NC_ROLE_MAX];
 enum nc_role nc_role_parse(const char *name); /* NC_ROLE_MAX: none of them */
 
-/* As tenants of requests: letters, digits, '.', '_' and '-', a letter or digit first. */
-bool nc_keys_name_ok(const char *name);
-
 /* Opens the directory for it in the state, makes it if it is to be. A descriptor, or -errno. */
 int nc_keys_dir(const char *state_dir, bool make, struct nacre_err *err);
 

@@ -141,8 +141,8 @@ static void on_client(void *context, int events)
 		struct sockaddr_storage peer = {0};
 		socklen_t size = sizeof(peer);
 		const int on = 1, idle = KEEP_IDLE;
-		int fd = accept4(at->fd, (struct sockaddr *)&peer, &size,
-			SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(
+			at->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0) {
 			/* no descriptors or memory: not again before the next tick */

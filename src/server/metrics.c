@@ -22,8 +22,8 @@ struct metric {
 	const double *buckets; /* ending in INFINITY */
 };
 
-static const double seconds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
-	300, INFINITY};
+static const double seconds[] = {
+	0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, INFINITY};
 static const double short_seconds[] = {
 	0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, INFINITY};
 static const double bytes[] = {1 << 20, 4 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20,
@@ -39,8 +39,8 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 		"Most memory that an execution used", HISTOGRAM, {NULL}, bytes},
 	[NC_METRIC_OUTPUT] = {"nacre_execution_output_bytes_total", "What executions printed",
 		COUNTER},
-	[NC_METRIC_DENIALS] = {"nacre_denials_total", "What was refused, by rule and layer", COUNTER,
-		{"rule", "layer"}},
+	[NC_METRIC_DENIALS] = {"nacre_denials_total", "What was refused, by rule and layer",
+		COUNTER, {"rule", "layer"}},
 	[NC_METRIC_RISK] = {"nacre_executions_by_risk_total",
 		"Executions by the risk that the policy found", COUNTER, {"risk"}},
 	[NC_METRIC_THREATS] = {"nacre_threats_total", "What the threat detector found", COUNTER,
@@ -62,13 +62,14 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_RUNNING] = {"nacre_executions_running", "Executions that run", GAUGE},
 	[NC_METRIC_ALLOWED_MEMORY] = {"nacre_allowed_memory_bytes",
 		"Memory that those that run are allowed", GAUGE},
-	[NC_METRIC_ALLOWED_CPU] = {"nacre_allowed_cpu_cores", "Cores that those that run are allowed",
-		GAUGE},
+	[NC_METRIC_ALLOWED_CPU] = {"nacre_allowed_cpu_cores",
+		"Cores that those that run are allowed", GAUGE},
 	[NC_METRIC_JOBS] = {"nacre_jobs", "Executions that are known by their id", GAUGE},
 	[NC_METRIC_DISK_SIZE] = {"nacre_state_disk_size_bytes", "File system of the state", GAUGE},
 	[NC_METRIC_DISK_FREE] = {"nacre_state_disk_free_bytes", "What is free on it", GAUGE},
 	[NC_METRIC_PROCESS_CPU] = {"process_cpu_seconds_total", "CPU time of the daemon", COUNTER},
-	[NC_METRIC_PROCESS_MEMORY] = {"process_resident_memory_bytes", "Memory of the daemon", GAUGE},
+	[NC_METRIC_PROCESS_MEMORY] = {"process_resident_memory_bytes", "Memory of the daemon",
+		GAUGE},
 	[NC_METRIC_UPTIME] = {"nacre_uptime_seconds", "Since the daemon began", GAUGE},
 	[NC_METRIC_ALERTS] = {"nacre_alert_firing", "Whether an alert fires", GAUGE,
 		{"alert", "kind"}},
@@ -180,8 +181,8 @@ double nc_metrics_sum(const struct nc_metrics *metrics, enum nc_metric metric)
 	return sum;
 }
 
-double nc_metrics_sum_of(const struct nc_metrics *metrics, enum nc_metric metric, size_t label,
-	const char *word)
+double nc_metrics_sum_of(
+	const struct nc_metrics *metrics, enum nc_metric metric, size_t label, const char *word)
 {
 	double sum = 0;
 
@@ -238,7 +239,8 @@ void nc_metrics_execution(struct nc_metrics *metrics, const json_t *reply)
 {
 	const json_t *usage = json_object_get(reply, "usage");
 	const json_t *timings = json_object_get(reply, "timings");
-	const char *who[] = {text_of(reply, "language"), text_of(reply, "tier"), text_of(reply, "status")};
+	const char *who[] = {
+		text_of(reply, "language"), text_of(reply, "tier"), text_of(reply, "status")};
 	const char *risk[] = {text_of(reply, "risk")};
 
 	nc_metrics_add(metrics, NC_METRIC_EXECUTIONS, 1, who);
@@ -249,8 +251,8 @@ void nc_metrics_execution(struct nc_metrics *metrics, const json_t *reply)
 	nc_metrics_add(metrics, NC_METRIC_RISK, 1, risk);
 	nc_metrics_add(metrics, NC_METRIC_QUEUE_WAIT, number(timings, "queued"), NULL);
 	if (json_is_string(json_object_get(reply, "tier"))) { /* it had a box */
-		nc_metrics_add(metrics, NC_METRIC_MEMORY_PEAK, number(usage, "memory_peak_bytes"),
-			NULL);
+		nc_metrics_add(
+			metrics, NC_METRIC_MEMORY_PEAK, number(usage, "memory_peak_bytes"), NULL);
 		nc_metrics_add(metrics, NC_METRIC_START, number(usage, "birth_seconds"), NULL);
 	}
 	count_denials(metrics, json_object_get(reply, "denials"));

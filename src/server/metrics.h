@@ -64,8 +64,8 @@ void nc_metrics_set(
 /* The sum over all labels of a counter or of what a histogram saw, and how often. */
 double nc_metrics_sum(const struct nc_metrics *metrics, enum nc_metric metric);
 /* The same of those whose label number `label` is word. */
-double nc_metrics_sum_of(const struct nc_metrics *metrics, enum nc_metric metric, size_t label,
-	const char *word);
+double nc_metrics_sum_of(
+	const struct nc_metrics *metrics, enum nc_metric metric, size_t label, const char *word);
 double nc_metrics_count(const struct nc_metrics *metrics, enum nc_metric metric);
 
 /* Everything that a reply of the engine tells. */

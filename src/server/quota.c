@@ -76,7 +76,8 @@ static uint64_t limit_of(const struct nc_serve_config *config, const char *tenan
 #define LIMIT(config, tenant, member)                                                              \
 	limit_of(config, tenant, offsetof(struct nc_quota_values, member))
 
-static int refuse(struct nc_quota_refusal *refusal, const char *quota, uint64_t limit, double seconds)
+static int refuse(
+	struct nc_quota_refusal *refusal, const char *quota, uint64_t limit, double seconds)
 {
 	*refusal = (struct nc_quota_refusal){.quota = quota,
 		.limit = limit,
@@ -152,8 +153,8 @@ void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc
 	who->share.disk_bytes += share->disk_bytes;
 }
 
-void nc_quota_close(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share,
-	double cpu_seconds, uint64_t now_ns)
+void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
+	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns)
 {
 	struct tenant *who = find(quotas, tenant);
 

@@ -35,8 +35,9 @@ int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *confi
 	struct nc_quota_refusal *ret_refusal);
 
 /* It is open; it has ended. */
-void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);
-void nc_quota_close(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share,
-	double cpu_seconds, uint64_t now_ns);
+void nc_quota_open(
+	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);
+void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
+	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns);
 
 #endif

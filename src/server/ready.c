@@ -46,8 +46,8 @@ static void tell(struct nc_ready *ready)
 	while (askers) {
 		struct asker *next = askers->next;
 
-		askers->answer(askers->context, ready->failure[0] ? ready->failure : NULL,
-			ready->seconds);
+		askers->answer(
+			askers->context, ready->failure[0] ? ready->failure : NULL, ready->seconds);
 		free(askers);
 		askers = next;
 	}

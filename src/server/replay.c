@@ -84,15 +84,14 @@ static void digest(const struct nc_exchange *exchange, unsigned char out[static 
 	unsigned char parts[2 * NC_SHA256_SIZE];
 	char line[NC_HTTP_TARGET_MAX + 16];
 
-	(void)snprintf(line, sizeof(line), "%s %s?%s", exchange->method, exchange->path,
-		exchange->query);
+	(void)snprintf(
+		line, sizeof(line), "%s %s?%s", exchange->method, exchange->path, exchange->query);
 	nc_sha256(line, strlen(line), parts);
 	nc_sha256(nc_buf_text(&exchange->body), exchange->body.size, parts + NC_SHA256_SIZE);
 	nc_sha256(parts, sizeof(parts), out);
 }
 
-static struct nc_replay *find(
-	const struct nc_replays *replays, const char *tenant, const char *key)
+static struct nc_replay *find(const struct nc_replays *replays, const char *tenant, const char *key)
 {
 	struct nc_replay *replay = replays->first;
 

@@ -114,6 +114,7 @@ static void send_bytes(struct nc_exchange *exchange, unsigned int status, const 
 		data = small;
 		size = small_size;
 	}
+	exchange->reply_size = size;
 	response = MHD_create_response_from_buffer(size, data, MHD_RESPMEM_MUST_FREE);
 	if (!response)
 		free(data);
@@ -222,8 +223,8 @@ void nc_reply_stream(struct nc_exchange *exchange, const char *type, void *sourc
 	exchange->unplug = unplug;
 	exchange->closes = true; /* a proxy may wait for the end of it */
 	answer(exchange, 200,
-		MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, nc_exchange_pull,
-			exchange, NULL),
+		MHD_create_response_from_callback(
+			MHD_SIZE_UNKNOWN, STREAM_BLOCK, nc_exchange_pull, exchange, NULL),
 		type);
 }
 

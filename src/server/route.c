@@ -36,8 +36,8 @@ static bool matches(const char *pattern, const char *path, struct nc_exchange *e
 	return !*pattern && !*path;
 }
 
-const struct nc_route *nc_route_find(
-	const struct nc_route *routes, struct nc_exchange *exchange, char *ret_allow, size_t allow_size)
+const struct nc_route *nc_route_find(const struct nc_route *routes, struct nc_exchange *exchange,
+	char *ret_allow, size_t allow_size)
 {
 	*ret_allow = '\0';
 	for (const struct nc_route *route = routes; route->method; route++) {

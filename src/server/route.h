@@ -33,7 +33,7 @@ extern const struct nc_route nc_routes[];
  * Finds the route of a request and its parts. NULL: none, and *ret_allow, of allow_size, has the
  * methods that the path knows; "": there is no such path.
  */
-const struct nc_route *nc_route_find(
-	const struct nc_route *routes, struct nc_exchange *exchange, char *ret_allow, size_t allow_size);
+const struct nc_route *nc_route_find(const struct nc_route *routes, struct nc_exchange *exchange,
+	char *ret_allow, size_t allow_size);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -44,8 +45,8 @@ static void refuse_method(struct nc_exchange *exchange, const char *allow)
 	if (nc_streq(exchange->method, "OPTIONS"))
 		nc_reply_empty(exchange, 204);
 	else
-		nc_problem(exchange, 405, "bad_method", NULL, "See /docs",
-			"The path knows %s", allow);
+		nc_problem(
+			exchange, 405, "bad_method", NULL, "See /docs", "The path knows %s", allow);
 	nc_reply_header(exchange, "Allow", allow);
 }
 
@@ -132,11 +133,14 @@ static void on_over(void *context, struct nc_exchange *exchange)
 	double seconds = (double)(nc_clock_ns() - exchange->began_ns) / 1e9;
 	const char *route = exchange->route ? exchange->route->pattern : "none";
 	char status[16];
-	const char *labels[] = {
-		route, exchange->route ? exchange->route->method : "other", status};
+	const char *labels[] = {route, exchange->route ? exchange->route->method : "other", status};
 
 	nc_replay_end(exchange);
-	(void)snprintf(status, sizeof(status), "%u", exchange->status);
+	/* a client that left before there was an answer counts as one that closed */
+	(void)snprintf(status, sizeof(status), "%u",
+		exchange->status    ? exchange->status
+		: exchange->refused ? exchange->refused
+				    : 499);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP, 1, labels);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP_DURATION, seconds, labels);
 	if (!nc_log_wants(NC_LOG_INFO))
@@ -230,6 +234,14 @@ void nc_server_drain(struct nc_server *server)
 
 /* ---- reading again ---- */
 
+void nc_server_log(const struct nc_config *config)
+{
+	const struct nc_value *level = &config->main.log.level;
+
+	nc_log_setup(STDERR_FILENO, level->line ? (enum nc_log_level)level->number : NC_LOG_INFO,
+		(enum nc_log_format)config->main.log.format.number);
+}
+
 int nc_server_reload(struct nc_server *server, struct nacre_err *err)
 {
 	struct nc_generation *fresh = calloc(1, sizeof(*fresh));
@@ -253,8 +265,7 @@ int nc_server_reload(struct nc_server *server, struct nacre_err *err)
 	server->config = &fresh->config;
 	server->policies = fresh->policies;
 	nc_engine_reconfigure(server->setup.engine, server->config, server->policies);
-	nc_log_setup(2, (enum nc_log_level)fresh->config.main.log.level.number,
-		(enum nc_log_format)fresh->config.main.log.format.number);
+	nc_server_log(server->config);
 	server->keys_seen_ns = 0;
 	return 0;
 }

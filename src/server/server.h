@@ -33,7 +33,7 @@ struct nc_server_setup {
 	struct nc_sandboxes *sandboxes;
 	const struct nc_config *config;
 	struct nc_book *policies;
-	const char *config_dir; /* as it was named, to be read again; or NULL */
+	const char *config_dir;			    /* as it was named, to be read again; or NULL */
 	const struct nc_environments *environments; /* NULL: there are none */
 	int image_store_fd;			    /* or -EBADF */
 	int state_fd;				    /* or -EBADF */
@@ -42,7 +42,7 @@ struct nc_server_setup {
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
 	const int *listen_fds;			    /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
-	struct nc_tls *tls;			    /* or NULL */
+	struct nc_tls *tls; /* or NULL */
 	size_t max_running, max_queued;
 	uint64_t memory_bytes;
 	bool insecure; /* whoever can reach us without a key may ask */
@@ -82,6 +82,9 @@ void nc_server_free(struct nc_server *server);
 
 /* Finishes what runs, within drain_seconds, and refuses everything new; `stopped` follows. */
 void nc_server_drain(struct nc_server *server);
+
+/* Logs as it says: a daemon tells what it does, unless it was told not to. */
+void nc_server_log(const struct nc_config *config);
 
 /* Reads configuration, policies and keys again; if one is bad, all stays as it was. */
 int nc_server_reload(struct nc_server *server, struct nacre_err *err);

@@ -55,8 +55,8 @@ static int ssl_fault(struct nacre_err *err, const char *what, const char *path)
 	return nc_err_set(err, -EINVAL, "%s %s: %s", what, nc_text_quote(quoted, path), reason);
 }
 
-int nc_tls_load(const char *certificate, const char *key, struct nc_tls **ret_tls,
-	struct nacre_err *err)
+int nc_tls_load(
+	const char *certificate, const char *key, struct nc_tls **ret_tls, struct nacre_err *err)
 {
 	struct nc_tls *tls = calloc(1, sizeof(*tls));
 	int r = 0;
@@ -147,8 +147,8 @@ static int shake_hands(struct pump *pump)
 		return -1;
 	pump->plain_fd = ends[0];
 	pump->deadline_ns = 0;
-	if (nc_http_add(pump->tls->http, ends[1], (struct sockaddr *)&pump->peer,
-		    pump->peer_size) < 0 ||
+	if (nc_http_add(pump->tls->http, ends[1], (struct sockaddr *)&pump->peer, pump->peer_size) <
+			0 ||
 		nc_poll_new(pump->tls->loop, pump->plain_fd, 0, on_plain, pump, &pump->plain) < 0)
 		return -1;
 	return 1;
@@ -264,7 +264,8 @@ static void on_plain(void *context, int events)
 
 void nc_tls_add(struct nc_tls *tls, int fd, const struct sockaddr *peer, socklen_t peer_size)
 {
-	struct pump *pump = tls->n_pumps < NC_HTTP_CONNECTIONS_MAX ? calloc(1, sizeof(*pump)) : NULL;
+	struct pump *pump =
+		tls->n_pumps < NC_HTTP_CONNECTIONS_MAX ? calloc(1, sizeof(*pump)) : NULL;
 
 	if (!pump || !(pump->ssl = SSL_new(tls->context)) || SSL_set_fd(pump->ssl, fd) != 1) {
 		if (pump)

@@ -13,8 +13,8 @@
 struct nc_tls;
 
 /* Reads the certificate chain and its key, in PEM, with the caller's rights. TLS 1.2 or newer. */
-int nc_tls_load(const char *certificate, const char *key, struct nc_tls **ret_tls,
-	struct nacre_err *err);
+int nc_tls_load(
+	const char *certificate, const char *key, struct nc_tls **ret_tls, struct nacre_err *err);
 void nc_tls_free(struct nc_tls *tls);
 
 /* Where connections go; each has handshake_ms until it is one. */

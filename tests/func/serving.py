@@ -40,7 +40,7 @@ def unchunk(data):
 class Daemon:
     """Use as a context: leaving it stops the daemon, which must end well."""
 
-    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE):
+    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE, quiet=False):
         self.home = home
         self.state = f"{home}/state"
         self.env = {**environment(home), "NACRE_STATE": self.state, **(env or {})}
@@ -52,10 +52,25 @@ class Daemon:
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=log)
+        if quiet:  # its configuration lets it say nothing
+            self.find()
+            return
         listening = self.wait_for_log("Listening")
         self.pid = listening["pid"]
-        self.host, _, port = listening["address"].rpartition(":")
-        self.port = int(port)
+        self.port = int(listening["address"].rpartition(":")[2])
+
+    def find(self):
+        """The worker of the spawner, and the port on which it listens."""
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            for pid in subprocess.run(["pgrep", "-P", str(self.process.pid), "-x", "nacre"], capture_output=True, text=True).stdout.split():
+                ports = subprocess.run(["ss", "-Hltnp"], capture_output=True, text=True).stdout
+                found = re.search(rf"127\.0\.0\.1:(\d+) .*pid={pid},", ports)
+                if found:
+                    self.pid, self.port = int(pid), int(found.group(1))
+                    return
+            time.sleep(0.1)
+        raise AssertionError("it does not listen")
 
     def log(self):
         records = []

@@ -68,8 +68,10 @@ def test_stream_and_resume(daemon):
     with daemon.connect() as client:
         client.sendall(head + body)
         seen = b""
-        while b'"1\\n"' not in seen:
-            seen += client.recv(4096)
+        while seen.count(b"event: output") < 2:
+            piece = client.recv(4096)
+            assert piece
+            seen += piece
     assert b"text/event-stream" in seen
     job = json.loads(seen.split(b"data: ", 1)[1].split(b"\n", 1)[0])["id"]
     last = max(int(line[4:]) for line in seen.split(b"\n") if line.startswith(b"id: "))
@@ -443,3 +445,46 @@ def test_as_an_ordinary_user(programs, tmp_path, user_namespaces):
         assert daemon.get("/v1/version").status == 401
         assert daemon.get("/v1/version", key=key).status == 200
     assert daemon.code == 0
+
+
+def test_killed_daemon_loses_nothing(tmp_path):
+    """kill -9 under load: what was acknowledged is in the history, the rest is told as lost, and nothing goes on running."""
+    acknowledged = set()
+    for round_ in range(int(os.environ.get("NACRE_KILL_ROUNDS", "4"))):
+        with Daemon(tmp_path) as daemon:
+            def work():
+                while True:
+                    try:
+                        answer = daemon.execute("echo x", "shell")
+                    except OSError:
+                        return
+                    if answer.status != 200:
+                        return
+                    acknowledged.add(answer.json()["receipt"]["id"])
+
+            threads = [threading.Thread(target=work) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.8 + round_ / 10)
+            below = processes_of(daemon.process.pid)
+            os.kill(daemon.pid, signal.SIGKILL)
+            for thread in threads:
+                thread.join(timeout=30)
+            assert daemon.process.wait(timeout=20) != 0
+            until = time.monotonic() + 10
+            while left := [pid for pid in below if pathlib.Path(f"/proc/{pid}").exists()
+                           and "Z" not in pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]]:
+                assert time.monotonic() < until, left
+                time.sleep(0.1)
+    assert len(acknowledged) > 20
+    with Daemon(tmp_path) as daemon:
+        rows, before = {}, ""
+        while True:
+            page = daemon.get(f"/v1/history?limit=1000{before}").json()
+            rows.update({row["id"]: row["status"] for row in page["executions"]})
+            if page["next"] is None:
+                break
+            before = f"&before={page['next']}"
+        assert all(rows.get(id_) == "success" for id_ in acknowledged)
+        assert set(rows.values()) <= {"success", "lost", "cancelled"}
+        assert daemon.get("/v1/audit/verify").json()["ok"]

@@ -10,14 +10,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct nc_wire_in in = {.at = data, .left = size};
 	struct nc_egress_decision decision;
 	struct nc_egress_meter meter;
-	struct nc_terms terms = {0};
+	struct nc_door_terms terms = {0};
 	int wrong = nc_egresswire_get_terms(&in, &terms);
 
 	if (wrong == 0 && in.error == 0)
 		assert(terms.rules.n <= NC_EGRESS_RULES_MAX && terms.limits.connections > 0);
 	else
 		assert(terms.rules.n == 0 && !terms.rules.entries);
-	nc_terms_done(&terms);
+	nc_door_terms_done(&terms);
 	in = (struct nc_wire_in){.at = data, .left = size};
 	nc_egresswire_get_decision(&in, &decision);
 	assert(in.error < 0 || decision.reason < NC_REASON_MAX);

@@ -1243,16 +1243,11 @@ static void what_the_server_may(void **state)
 {
 	const unsigned long no = ~0UL;
 	const struct trial trials[] = {
-		{ALLOWED, SYS_accept4, {no}},
-		{ALLOWED, SYS_sendto, {no}},
-		{ALLOWED, SYS_recvfrom, {no}},
-		{REFUSED, SYS_accept, {no}},
-		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 0}},
-		{REFUSED, SYS_connect, {no}},
-		{REFUSED, SYS_bind, {no}},
-		{REFUSED, SYS_listen, {no}},
-		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0, 0}},
-		{REFUSED, SYS_execve, {0}},
+		{ALLOWED, SYS_accept4, {no}}, {ALLOWED, SYS_sendto, {no}},
+		{ALLOWED, SYS_recvfrom, {no}}, {REFUSED, SYS_accept, {no}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 0}}, {REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_bind, {no}}, {REFUSED, SYS_listen, {no}},
+		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0, 0}}, {REFUSED, SYS_execve, {0}},
 		{REFUSED, SYS_clone, {SIGCHLD}}, /* a process */
 	};
 

@@ -20,8 +20,8 @@ bool nc_rest_number(struct nc_exchange *exchange, const char *name, uint64_t pre
 	*ret_value = preset;
 	if (!text || nc_parse_u64(text, 0, max, ret_value) == 0)
 		return true;
-	nc_problem(exchange, 400, "bad_query", name, NULL,
-		"Expected a whole number from 0 to %llu", (unsigned long long)max);
+	nc_problem(exchange, 400, "bad_query", name, NULL, "Expected a whole number from 0 to %llu",
+		(unsigned long long)max);
 	return false;
 }
 
@@ -54,8 +54,7 @@ NC_REST(execute)
 		job = nc_jobs_begin(server->jobs, exchange, NC_JOB_EVENTS);
 		if (!job)
 			return;
-		(void)snprintf(
-			location, sizeof(location), "/v1/jobs/%s/events", nc_job_id(job));
+		(void)snprintf(location, sizeof(location), "/v1/jobs/%s/events", nc_job_id(job));
 		nc_reply_json(exchange, 303, json_pack("{s:s}", "id", nc_job_id(job)));
 		nc_reply_header(exchange, "Location", location);
 		return;

@@ -160,8 +160,8 @@ static void on_show(void *context, const json_t *answer)
 
 	/* several runs may have used an id; the last is meant */
 	if (is_answer(context, answer))
-		nc_reply_json(context, 200,
-			json_incref(json_array_get(rows, json_array_size(rows) - 1)));
+		nc_reply_json(
+			context, 200, json_incref(json_array_get(rows, json_array_size(rows) - 1)));
 }
 
 NC_REST(history_get)

@@ -60,8 +60,7 @@ NC_REST(policy_analyse)
 
 static int add_policy(json_t *list, const char *name, const char *origin)
 {
-	return json_array_append_new(
-		list, json_pack("{s:s, s:s}", "name", name, "origin", origin));
+	return json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "origin", origin));
 }
 
 NC_REST(policies)
@@ -84,5 +83,6 @@ NC_REST(policies)
 		return;
 	}
 	nc_reply_json(exchange, 200,
-		json_pack("{s:s, s:O}", "usual", nc_book_usual(server->policies), "policies", list));
+		json_pack(
+			"{s:s, s:O}", "usual", nc_book_usual(server->policies), "policies", list));
 }

@@ -30,11 +30,11 @@ static int add_environment(void *context, const struct nc_environment_entry *ent
 	if (json_array_size(context) >= LISTED_MAX)
 		return 0;
 	put_time(used, entry->used.tv_sec);
-	return json_array_append_new(context,
-		       json_pack("{s:s, s:I, s:s, s:O?, s:O?}", "key", entry->key, "bytes",
-			       (json_int_t)entry->bytes, "used", used, "language",
-			       json_object_get(entry->lock, "language"), "asked",
-			       json_object_get(entry->lock, "asked"))) < 0
+	return json_array_append_new(
+		       context, json_pack("{s:s, s:I, s:s, s:O?, s:O?}", "key", entry->key, "bytes",
+					(json_int_t)entry->bytes, "used", used, "language",
+					json_object_get(entry->lock, "language"), "asked",
+					json_object_get(entry->lock, "asked"))) < 0
 		       ? -ENOMEM
 		       : 0;
 }

@@ -20,8 +20,8 @@ NC_REST(version)
 {
 	(void)server;
 	nc_reply_json(exchange, 200,
-		json_pack("{s:s, s:s, s:s}", "name", "nacre", "version", NACRE_VERSION, "api",
-			"v1"));
+		json_pack(
+			"{s:s, s:s, s:s}", "name", "nacre", "version", NACRE_VERSION, "api", "v1"));
 }
 
 NC_REST(health)
@@ -103,8 +103,8 @@ NC_REST(metrics)
 	nc_metrics_set(metrics, NC_METRIC_HTTP_OPEN, (double)nc_http_open(server->http), NULL);
 	nc_metrics_set(
 		metrics, NC_METRIC_CONNECTIONS, (double)nc_http_connections(server->http), NULL);
-	nc_metrics_set(metrics, NC_METRIC_UPTIME,
-		(double)(nc_clock_ns() - server->began_ns) / 1e9, NULL);
+	nc_metrics_set(
+		metrics, NC_METRIC_UPTIME, (double)(nc_clock_ns() - server->began_ns) / 1e9, NULL);
 	nc_metrics_set(metrics, NC_METRIC_BUILD, 1, version);
 	set_usage(server);
 	nc_metrics_text(metrics, &text);
