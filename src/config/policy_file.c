@@ -17,6 +17,7 @@ const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1] = {"filesystem"
 const char *const nc_policy_grades[] = {"none", "reduced", "full", NULL};
 
 static const char *const mode_names[NC_MODE_MAX + 1] = {"enforce", "audit", NULL};
+static const char *const hooks_names[NC_HOOKS_MAX + 1] = {"off", "report", "enforce", NULL};
 
 #define END                                                                                        \
 	{                                                                                          \
@@ -108,6 +109,10 @@ static const struct nc_field network_fields[] = {
 		.type = NC_FIELD_CHOICE,                                                           \
 		.offset = (base) + offsetof(struct nc_policy_values, mode),                        \
 		.choices = mode_names},                                                            \
+		{.name = "hooks",                                                                  \
+			.type = NC_FIELD_CHOICE,                                                   \
+			.offset = (base) + offsetof(struct nc_policy_values, hooks),               \
+			.choices = hooks_names},                                                   \
 		GROUP("python", base, language[NC_PYTHON], code_fields),                           \
 		GROUP("javascript", base, language[NC_JAVASCRIPT], code_fields),                   \
 		GROUP("typescript", base, language[NC_TYPESCRIPT], code_fields),                   \

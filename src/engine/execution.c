@@ -59,6 +59,20 @@ static void on_progress(void *context, const char *text)
 	execution->listener.progress(execution->listener.context, text);
 }
 
+/* What a program wrote to a stream, for the reply and the listener. */
+static void pass(
+	struct nc_execution *execution, enum nc_stream stream, const char *data, size_t size)
+{
+	nc_output_add(&step_of(execution)->output[stream], data, size);
+	if (execution->listener.printed)
+		execution->listener.printed(execution->listener.context, stream, data, size);
+}
+
+static void pass_error(void *context, const char *data, size_t size)
+{
+	pass(context, NC_STREAM_ERROR, data, size);
+}
+
 /* The program's own words go to the reply and the listener, those of others are for errors. */
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
 {
@@ -68,10 +82,11 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 
 	switch (stage->kind) {
 	case NC_STAGE_RUN:
-		nc_output_add(&step_of(execution)->output[stream], data, size);
-		if (execution->listener.printed)
-			execution->listener.printed(
-				execution->listener.context, stream, data, size);
+		if (stream == NC_STREAM_ERROR && step_of(execution)->hooks)
+			nc_hook_reader_add(
+				step_of(execution)->hooks, data, size, pass_error, execution);
+		else
+			pass(execution, stream, data, size);
 		break;
 	case NC_STAGE_COMPILE:
 		nc_output_add(&step_of(execution)->output[NC_STREAM_ERROR], data, size);
@@ -88,6 +103,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 		}
 		__attribute__((fallthrough));
 	case NC_STAGE_PUT:
+	case NC_STAGE_HOOK:
 	case NC_STAGE_PROBE:
 		nc_buf_add(&execution->said, data, size < room ? size : room);
 		break;
@@ -189,6 +205,8 @@ static int take_run(
 	struct nc_step_state *step = step_of(execution);
 	bool good = nc_streq(nc_outcome_status(end), "success");
 
+	if (step->hooks)
+		nc_hook_reader_end(step->hooks, pass_error, execution);
 	step->has_run = true;
 	step->end = *end;
 	step->output_bytes = output_bytes;
@@ -210,6 +228,7 @@ static int take_end(
 
 	switch (stage->kind) {
 	case NC_STAGE_PUT:
+	case NC_STAGE_HOOK:
 		return good ? 0 : fail_to_put(execution, end);
 	case NC_STAGE_PROBE:
 		return choose_run(execution);
@@ -351,8 +370,9 @@ void nc_execution_begin(struct nc_execution *execution)
 		finish(execution);
 		return;
 	}
-	nc_execution_plan(execution);
-	if (execution->request.packages.count > 0)
+	if (nc_execution_plan(execution) < 0)
+		finish(execution);
+	else if (execution->request.packages.count > 0)
 		get_packages(execution);
 	else
 		begin_stage(execution);
@@ -366,6 +386,7 @@ void nc_execution_free(struct nc_execution *execution)
 		nc_report_free(step->report);
 		nc_buf_done(&step->input);
 		free(step->program);
+		free(step->hooks);
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_done(&step->output[j]);
 	}

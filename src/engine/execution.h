@@ -11,6 +11,7 @@
 #include "engine/output.h"
 #include "policy/book.h"
 #include "policy/denial.h"
+#include "policy/hooks.h"
 #include "runtime/runtime.h"
 
 /* What a reply holds of one stream. */
@@ -21,6 +22,7 @@
 /* What is done in a box, one after the other. */
 enum nc_stage_kind {
 	NC_STAGE_PUT,	  /* files and code go in */
+	NC_STAGE_HOOK,	  /* what holds the next step from inside goes in, behind the one before */
 	NC_STAGE_PROBE,	  /* the language's version is asked for, where the run depends on it */
 	NC_STAGE_COMPILE, /* in a box of its own */
 	NC_STAGE_FETCH,	  /* the program comes out of that */
@@ -34,8 +36,8 @@ struct nc_stage {
 	bool first, last; /* in its box */
 };
 
-/* PUT, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
-#define NC_STAGES_MAX (5 * NC_REQUEST_STEPS_MAX + 1)
+/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
+#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 1)
 
 /* One program of the workflow, and what became of it. */
 struct nc_step_state {
@@ -45,8 +47,9 @@ struct nc_step_state {
 	struct nc_report *report;
 	const char *const *run_argv;
 	struct nc_buf input;
-	char key[65];  /* of the compiled program in the cache; "": it has none */
-	char *program; /* compiled */
+	struct nc_hook_reader *hooks; /* NULL: nothing holds it from inside */
+	char key[65];		      /* of the compiled program in the cache; "": it has none */
+	char *program;		      /* compiled */
 	size_t program_size;
 	bool from_cache;
 	/* the outcome */
@@ -113,9 +116,10 @@ void nc_execution_prepare(struct nc_execution *execution);
 
 /*
  * When its turn has come: compiled programs that are kept, and stages. Not earlier, or those that
- * wait would hold their programs in memory, and not find what was compiled meanwhile.
+ * wait would hold their programs in memory, and not find what was compiled meanwhile. 0, or
+ * -ECANCELED as nc_execution_fail.
  */
-void nc_execution_plan(struct nc_execution *execution);
+int nc_execution_plan(struct nc_execution *execution);
 
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);

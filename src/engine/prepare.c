@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "engine/execution.h"
+#include "engine/hooks.h"
 #include "engine/installer.h"
 #include "engine/programs.h"
 #include "engine/results.h"
@@ -338,12 +339,18 @@ static void add_stage(
 	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
 }
 
-void nc_execution_plan(struct nc_execution *execution)
+int nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
 	bool captures = request->capture.count > 0;
+	int r = 0;
 
 	nc_programs_find(execution);
+	for (size_t i = 0; r == 0 && i < request->n_steps; i++)
+		r = nc_hooks_plan(execution, i);
+	if (r < 0)
+		return nc_execution_fail(execution, "internal_error",
+			"Prepare what holds it from inside: %s", nc_errno_text(r));
 	for (size_t i = 0; i < request->n_steps; i++) {
 		if (!execution->step[i].runtime->compile.argv || execution->step[i].program)
 			continue;
@@ -353,6 +360,9 @@ void nc_execution_plan(struct nc_execution *execution)
 	}
 	add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
 	for (size_t i = 0; i < request->n_steps; i++) {
+		/* not earlier: the program of the step before could change it */
+		if (execution->step[i].hooks && i > 0)
+			add_stage(execution, NC_STAGE_HOOK, i, false, false);
 		if (execution->step[i].runtime->run_argv_for)
 			add_stage(execution, NC_STAGE_PROBE, i, false, false);
 		add_stage(
@@ -360,6 +370,7 @@ void nc_execution_plan(struct nc_execution *execution)
 	}
 	if (captures)
 		add_stage(execution, NC_STAGE_CAPTURE, 0, false, true);
+	return 0;
 }
 
 static int join_inputs(struct nc_execution *execution, size_t i)

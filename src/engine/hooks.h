@@ -1,0 +1,30 @@
+/* The layer inside of interpreters, as executions have it (policy/hooks.h). */
+#ifndef NC_ENGINE_HOOKS_H
+#define NC_ENGINE_HOOKS_H
+
+#include "engine/execution.h"
+#include "policy/hooks.h"
+
+/* Where a box has what the hook of a step needs to know. */
+struct nc_hook_places {
+	const char *workspace, *temporary;
+};
+
+/* Whether the policy wants a hook in this step, and there is one for its language: prepares it. */
+int nc_hooks_plan(struct nc_execution *execution, size_t step);
+
+/* Adds the hook's file for the workspace to a stream. Errors are stream->error. */
+void nc_hooks_put(const struct nc_execution *execution, const struct nc_step_state *step,
+	const struct nc_hook_places *places, struct nc_buf *stream);
+
+/* The variable that loads it, with what the caller wants loaded besides (or NULL), in out. */
+void nc_hooks_variable(const struct nc_execution *execution, const struct nc_step_state *step,
+	const struct nc_hook_places *places, const char *besides, struct nc_buf *out);
+
+/* Adds the refusals to denials; -ENOMEM. */
+int nc_hooks_denials(const struct nc_step_state *step, json_t *denials);
+
+/* What was seen and not refused; NULL: out of memory. */
+json_t *nc_hooks_noticed(const struct nc_step_state *step);
+
+#endif
