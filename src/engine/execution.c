@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/hooks.h"
 #include "engine/programs.h"
 #include "engine/work.h"
 
@@ -157,6 +158,7 @@ static int choose_run(struct nc_execution *execution)
 	struct nc_step_state *step = step_of(execution);
 
 	step->run_argv = nc_runtime_run_argv(step->runtime, said(execution));
+	nc_hooks_probed(step, said(execution));
 	if (!step->run_argv)
 		return nc_execution_fail(execution, "error", "%s: %s (%s)", step->runtime->name,
 			step->runtime->too_old, step->runtime->fix);
@@ -181,6 +183,8 @@ static void diagnose(struct nc_execution *execution, struct nc_step_state *step,
 		.text = nc_buf_text(&text),
 		.size = text.size};
 	(void)nc_runtime_diagnose(step->runtime, &failure, &step->diagnostic);
+	if (phase == NC_STEP_RUN)
+		nc_hooks_read_error(step, failure.text);
 }
 
 static int take_compilation(struct nc_execution *execution, const struct nc_box_end *end)

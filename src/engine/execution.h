@@ -12,6 +12,7 @@
 #include "policy/book.h"
 #include "policy/denial.h"
 #include "policy/hooks.h"
+#include "runtime/node.h"
 #include "runtime/runtime.h"
 
 /* What a reply holds of one stream. */
@@ -47,9 +48,11 @@ struct nc_step_state {
 	struct nc_report *report;
 	const char *const *run_argv;
 	struct nc_buf input;
-	struct nc_hook_reader *hooks; /* NULL: nothing holds it from inside */
-	char key[65];		      /* of the compiled program in the cache; "": it has none */
-	char *program;		      /* compiled */
+	struct nc_hook_reader *hooks; /* of what holds it from inside; NULL: nothing that reports */
+	unsigned int node_forbids;    /* enum nc_hooks_node */
+	const char *node_flags[NC_NODE_FLAGS_MAX + 1];
+	char key[65];  /* of the compiled program in the cache; "": it has none */
+	char *program; /* compiled */
 	size_t program_size;
 	bool from_cache;
 	/* the outcome */

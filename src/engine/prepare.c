@@ -361,9 +361,9 @@ int nc_execution_plan(struct nc_execution *execution)
 	add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
 	for (size_t i = 0; i < request->n_steps; i++) {
 		/* not earlier: the program of the step before could change it */
-		if (execution->step[i].hooks && i > 0)
+		if (nc_hooks_has_file(&execution->step[i]) && i > 0)
 			add_stage(execution, NC_STAGE_HOOK, i, false, false);
-		if (execution->step[i].runtime->run_argv_for)
+		if (execution->step[i].runtime->run_argv_for || execution->step[i].node_forbids)
 			add_stage(execution, NC_STAGE_PROBE, i, false, false);
 		add_stage(
 			execution, NC_STAGE_RUN, i, false, i == request->n_steps - 1 && !captures);

@@ -16,6 +16,9 @@
 #define FILES_MEMORY (64 * MB)
 #define FILES_WALL_MS 60000U
 
+/* Words of a language's run step. */
+#define RUN_WORDS_MAX 8U
+
 /* Room for the streams beside the files. */
 #define STREAM_EXTRA (2U << 20)
 
@@ -87,8 +90,8 @@ static void set_hook(const struct nc_execution *execution, const struct nc_step_
 	const struct nc_hook_places places = hook_places(paths);
 	const char *besides = NULL;
 
-	for (size_t i = 0; i < *count && !besides; i++)
-		besides = nc_text_after(list[i], "LD_PRELOAD=");
+	for (size_t i = 0; step->language.language == NC_PYTHON && i < *count && !besides; i++)
+		besides = nc_text_after(list[i], nc_hooks_variable_name(step));
 	nc_hooks_variable(execution, step, &places, besides, variable);
 	if (variable->error == 0)
 		set_variable(list, count, nc_buf_text(variable));
@@ -123,7 +126,7 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 		word += strlen(word) + 1)
 		if (count < sizeof(list) / sizeof(list[0]) - 1)
 			set_variable(list, &count, word);
-	if (hooked && hooked->hooks)
+	if (hooked && nc_hooks_has_file(hooked))
 		set_hook(execution, hooked, paths, list, &count, &variable);
 	if (variable.error < 0)
 		return variable.error;
@@ -139,6 +142,23 @@ static int fill_argv(struct nc_execution *execution, const char *const *template
 		&execution->argv.buf, &execution->argv.count);
 }
 
+/* The run's own words, and those that hold the interpreter behind its name. */
+static int fill_run_argv(struct nc_execution *execution, const struct nc_step_state *step,
+	const struct paths *paths, const struct nc_request_words *args)
+{
+	const char *const *template = step->run_argv ? step->run_argv : step->runtime->run.argv;
+	const char *words[NC_NODE_FLAGS_MAX + RUN_WORDS_MAX + 1] = {NULL};
+	size_t n = 0;
+
+	words[n++] = *template ++;
+	for (const char *const *flag = step->node_flags; *flag; flag++)
+		words[n++] = *flag;
+	while (*template && n < sizeof(words) / sizeof(words[0]) - 1)
+		words[n++] = *template ++;
+	assert(!*template);
+	return fill_argv(execution, words, paths, args);
+}
+
 /* The request's files, and the code of one step to be compiled or of all to be run. */
 static int fill_stream(struct nc_execution *execution, const struct nc_stage *stage)
 {
@@ -152,7 +172,7 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 
 	stream->max = NC_REQUEST_FILES_SIZE_MAX + (size_t)NC_REQUEST_STEPS_MAX * NC_TAKEN_MAX +
 		      STREAM_EXTRA;
-	if (hooked && hooked->hooks) {
+	if (hooked && nc_hooks_has_file(hooked)) {
 		struct nc_hook_places places;
 		struct paths paths;
 
@@ -281,8 +301,7 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
 		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL, NULL);
 	case NC_STAGE_RUN:
-		r = fill_argv(execution, step->run_argv ? step->run_argv : step->runtime->run.argv,
-			&paths, &request->step[stage->step].args);
+		r = fill_run_argv(execution, step, &paths, &request->step[stage->step].args);
 		return r < 0 ? r
 			     : fill_env(execution, &paths, step, step->runtime->run.env,
 				       environment_words(execution, step), pairs);

@@ -77,6 +77,7 @@ static const struct {
 /* A text of rows. */
 struct page {
 	const struct nc_terms *terms;
+	const char *policy;
 	bool enforces;
 	char verdict; /* of the rows that are wanted now: refusals stand first */
 	struct nc_buf *out;
@@ -99,9 +100,9 @@ static void add_row(
 	if ((refuses ? NC_HOOK_REFUSE : NC_HOOK_NOTICE) != page->verdict || !is_plain(name))
 		return;
 	nc_buf_addf(page->out,
-		"%c\t%c\t%c\t%s\t%s\tthe policy '%s' refuses it; another (`policy`, --policy) may "
+		"%c\t%c\t%c\t%s\t%s\tthe policy %s refuses it; another (`policy`, --policy) may "
 		"allow it; instead: %s\n",
-		kind, page->verdict, depth, name, nc_rules[rule].id, page->terms->policy,
+		kind, page->verdict, depth, name, nc_rules[rule].id, page->policy,
 		nc_rules[rule].remedy);
 }
 
@@ -150,11 +151,10 @@ static void add_events(const struct page *page, bool guarded)
 		if (page->verdict != NC_HOOK_REFUSE)
 			continue;
 		nc_buf_addf(page->out,
-			"%c\t%c\t%c\t%s\t%s\tthe policy '%s' has lists, which this would get "
+			"%c\t%c\t%c\t%s\t%s\tthe policy %s has lists, which this would get "
 			"around; another (`policy`, --policy) may allow it; instead: %s\n",
 			event->kind, NC_HOOK_REFUSE, event->depth, event->name,
-			nc_rules[event->rule].id, page->terms->policy,
-			nc_rules[event->rule].remedy);
+			nc_rules[event->rule].id, page->policy, nc_rules[event->rule].remedy);
 	}
 }
 
@@ -164,17 +164,165 @@ void nc_hooks_python(const struct nc_terms *terms, const char *token, const char
 	static const char verdicts[] = {NC_HOOK_REFUSE, NC_HOOK_NOTICE};
 	const struct nc_policy_lists *lists = nc_policy_lists(terms->analyser, NC_PYTHON);
 	bool enforces = nc_hooks_mode(terms) == NC_HOOKS_ENFORCE;
+	char policy[NC_TEXT_QUOTED_MAX];
 
+	(void)nc_text_quote(policy, terms->policy);
 	nc_buf_addf(out, "%s\n", token);
 	for (; *writable; writable++)
 		nc_buf_addf(out, "%c\t%s/\n", NC_HOOK_WRITABLE, *writable);
 	for (size_t i = 0; i < sizeof(verdicts); i++) {
-		const struct page page = {terms, enforces, verdicts[i], out};
+		const struct page page = {terms, policy, enforces, verdicts[i], out};
 
 		add_imports(&page, lists);
 		add_functions(&page, lists);
 		add_events(&page, enforces && holds_lists(terms, lists));
 	}
+}
+
+bool nc_hooks_holds_shell(const struct nc_terms *terms)
+{
+	const struct nc_policy_lists *lists = nc_policy_lists(terms->analyser, NC_SHELL);
+
+	return nc_hooks_mode(terms) == NC_HOOKS_ENFORCE &&
+	       nc_policy_refuses(terms->analyser, NC_RULE_LIST_COMMAND) &&
+	       (lists->forbidden_commands || lists->allowed_commands);
+}
+
+/* A word that bash takes for itself wherever it stands. */
+static bool is_program_name(const char *word)
+{
+	static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_.+-";
+	static const char reserved[] = "if then else elif fi case esac for select while until do "
+				       "done in function time coproc command";
+
+	return *word && *word != '-' && word[strspn(word, legal)] == '\0' &&
+	       !nc_text_has_word(reserved, ' ', word);
+}
+
+/* The shell's own words below stand in single quotes: no name of a policy may end them. */
+static void add_quoted(struct nc_buf *out, const char *text)
+{
+	for (; *text; text++)
+		nc_buf_add(out, *text == '\'' ? "?" : text, 1);
+}
+
+static void add_refusal(const struct nc_terms *terms, const char *token, struct nc_buf *out)
+{
+	const struct nc_rule_text *rule = &nc_rules[NC_RULE_LIST_COMMAND];
+
+	nc_buf_addf(out,
+		"\"$(type -P rm)\" -f -- \"$BASH_ENV\"\n"
+		"unset BASH_ENV\n"
+		"exec 200>&2\n"
+		"__nacre_refuse() {\n"
+		"local __line=\"${BASH_LINENO[1]:-0}\" __file=\"${0##*/}\"\n"
+		"printf '\\036%s\\t!\\t1\\t%%d\\t%s\\t%%.100s\\t%%.100s\\n' "
+		"\"$__line\" \"$1\" \"$__file\" >&200\n"
+		"printf '%%s: line %%d: %%s: %%s\\n' \"$0\" \"$__line\" \"$1\" 'the policy ",
+		token, rule->id);
+	add_quoted(out, terms->policy);
+	nc_buf_addf(out,
+		" refuses it; another (`policy`, --policy) may allow it; instead: %s [%s]' >&2\n"
+		"return 126\n"
+		"}\n"
+		"readonly -f __nacre_refuse\n",
+		rule->remedy, rule->id);
+}
+
+static void add_forbidden(const char *const *commands, struct nc_buf *out)
+{
+	nc_buf_adds(out, "command() {\n"
+			 "local __at=1\n"
+			 "while [[ ${!__at-} == -p || ${!__at-} == -- ]]; do ((__at++)); done\n"
+			 "case \"${!__at-}\" in\n");
+	for (const char *const *at = commands; *at; at++)
+		if (is_program_name(*at))
+			nc_buf_addf(out, "%s) __nacre_refuse %s; return;;\n", *at, *at);
+	nc_buf_adds(out, "esac\nbuiltin command \"$@\"\n}\nreadonly -f command\n");
+	for (const char *const *at = commands; *at; at++)
+		if (is_program_name(*at))
+			nc_buf_addf(out, "function %s { __nacre_refuse %s; }\nreadonly -f %s\n",
+				*at, *at, *at);
+}
+
+static void add_allowed(const char *const *commands, const char *bin, struct nc_buf *out)
+{
+	nc_buf_adds(out, "__nacre_make() {\n"
+			 "local __name __path __found=() __ln __mkdir\n"
+			 "__ln=$(type -P ln) __mkdir=$(type -P mkdir)\n"
+			 "for __name in");
+	for (const char *const *at = commands; *at; at++)
+		if (is_program_name(*at))
+			nc_buf_addf(out, " %s", *at);
+	nc_buf_addf(out,
+		"; do __path=$(type -P \"$__name\") && __found+=(\"$__path\"); done\n"
+		"\"$__mkdir\" -m 755 -- '%s' || exit 125\n"
+		"if ((${#__found[@]})); then \"$__ln\" -s -t '%s' -- \"${__found[@]}\" || exit "
+		"125; fi\n"
+		"}\n"
+		"__nacre_make\nunset -f __nacre_make\n"
+		"readonly PATH='%s'\n"
+		"command_not_found_handle() { __nacre_refuse \"$1\"; }\n"
+		"readonly -f command_not_found_handle\n",
+		bin, bin, bin);
+}
+
+void nc_hooks_shell(
+	const struct nc_terms *terms, const char *token, const char *bin, struct nc_buf *out)
+{
+	const struct nc_policy_lists *lists = nc_policy_lists(terms->analyser, NC_SHELL);
+
+	add_refusal(terms, token, out);
+	if (lists->allowed_commands)
+		add_allowed(lists->allowed_commands, bin, out);
+	if (lists->forbidden_commands)
+		add_forbidden(lists->forbidden_commands, out);
+}
+
+static bool names(const char *const *words, const char *word)
+{
+	while (words && *words && !nc_streq(*words, word))
+		words++;
+	return words && *words;
+}
+
+/* Whether the lists keep a module of Node's from programs. */
+static bool forbids_module(
+	const struct nc_terms *terms, const struct nc_policy_lists *lists, const char *module)
+{
+	char pattern[64];
+
+	if (nc_policy_refuses(terms->analyser, NC_RULE_LIST_IMPORT) &&
+		(names(lists->forbidden_imports, module) ||
+			(lists->allowed_imports && !names(lists->allowed_imports, module))))
+		return true;
+	(void)snprintf(pattern, sizeof(pattern), "require('%s')", module);
+	return nc_policy_refuses(terms->analyser, NC_RULE_LIST_PATTERN) &&
+	       names(lists->forbidden_patterns, pattern);
+}
+
+unsigned int nc_hooks_node(const struct nc_terms *terms, enum nc_language language)
+{
+	const struct nc_policy_lists *lists = nc_policy_lists(terms->analyser, language);
+	unsigned int forbids = 0;
+
+	if (nc_hooks_mode(terms) != NC_HOOKS_ENFORCE)
+		return 0;
+	if (forbids_module(terms, lists, "child_process") ||
+		nc_policy_refuses(terms->analyser, NC_RULE_RUN))
+		forbids |= NC_NODE_NO_PROGRAMS;
+	if (forbids_module(terms, lists, "worker_threads"))
+		forbids |= NC_NODE_NO_WORKERS;
+	if (forbids_module(terms, lists, "fs"))
+		forbids |= NC_NODE_NO_WRITING;
+	if ((nc_policy_refuses(terms->analyser, NC_RULE_LIST_FUNCTION) &&
+		    names(lists->forbidden_functions, "eval")) ||
+		(nc_policy_refuses(terms->analyser, NC_RULE_LIST_PATTERN) &&
+			names(lists->forbidden_patterns, "eval(")) ||
+		nc_policy_refuses(terms->analyser, NC_RULE_EVAL))
+		forbids |= NC_NODE_NO_EVAL;
+	return forbids;
 }
 
 void nc_hook_reader_init(struct nc_hook_reader *reader, const char *token)

@@ -18,6 +18,26 @@ enum nc_policy_hooks nc_hooks_mode(const struct nc_terms *terms);
 void nc_hooks_python(const struct nc_terms *terms, const char *token, const char *const *writable,
 	struct nc_buf *out);
 
+/*
+ * Whether the policy holds commands of shell scripts down, and if so the text that bash reads
+ * before the script: forbidden commands become functions that refuse; where there is a list of
+ * allowed ones, PATH leads to these alone, through the directory bin, which it makes. Words that
+ * are no names of programs are left out.
+ */
+bool nc_hooks_holds_shell(const struct nc_terms *terms);
+void nc_hooks_shell(
+	const struct nc_terms *terms, const char *token, const char *bin, struct nc_buf *out);
+
+/* What of Node's a policy refuses, as bits. */
+enum nc_hooks_node {
+	NC_NODE_NO_PROGRAMS = 1 << 0, /* child_process */
+	NC_NODE_NO_WORKERS = 1 << 1,  /* worker_threads */
+	NC_NODE_NO_WRITING = 1 << 2,  /* fs: Node itself has to read */
+	NC_NODE_NO_EVAL = 1 << 3,
+};
+
+unsigned int nc_hooks_node(const struct nc_terms *terms, enum nc_language language);
+
 #define NC_HOOK_RECORDS_MAX 64U
 
 /* One thing that a hook reported. All of it may be a lie of the program's. */
