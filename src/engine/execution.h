@@ -78,6 +78,7 @@ struct nc_execution {
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
 	enum nc_box_tier tier;
 	enum nc_verdict verdict; /* the worst of all steps */
+	bool alone;		 /* none of its programs needs a process beside its own */
 	const char *tier_reason;
 	struct nc_box_limits limits;
 	uint64_t output_max;

@@ -10,6 +10,7 @@
 #include "engine/installer.h"
 #include "engine/programs.h"
 #include "engine/results.h"
+#include "policy/alone.h"
 
 #define MB (1024ULL * 1024)
 
@@ -155,6 +156,24 @@ static int check_packages(struct nc_execution *execution)
 				nc_text_quote(quoted, request->packages.words[i]), found->name);
 	execution->packages_language = found->language;
 	return 0;
+}
+
+/*
+ * Whether new processes can be refused to all of it. Never against what the caller named: who asks
+ * for a number of processes, or brings files or packages that nobody has looked into, has them.
+ */
+static bool is_alone(const struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+
+	if (request->limits.processes.given || request->packages.count > 0 ||
+		request->files.count > 0)
+		return false;
+	for (size_t i = 0; i < request->n_steps; i++)
+		if (!nc_report_is_alone(
+			    execution->step[i].report, execution->step[i].language.language))
+			return false;
+	return true;
 }
 
 /* A caller may ask for more isolation than the policy does, never for less. */
@@ -416,6 +435,7 @@ void nc_execution_prepare(struct nc_execution *execution)
 		r = route(execution);
 	if (r < 0)
 		return;
+	execution->alone = is_alone(execution);
 	set_limits(execution);
 	set_wish(execution);
 	if (check_host(execution) < 0)

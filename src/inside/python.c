@@ -582,11 +582,27 @@ static void leave_environment(char **variable)
 		*variable = variable[1];
 }
 
+static bool refuses_something(void)
+{
+	for (size_t i = 0; i < hook.n_rows; i++)
+		if (hook.rows[i].verdict == NC_HOOK_REFUSE)
+			return true;
+	return false;
+}
+
+/* What was to be refused would not be: nothing runs. */
+_Noreturn static void give_up(const char *reason)
+{
+	(void)!write(STDERR_FILENO, reason, strlen(reason));
+	_exit(125);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
 	char **variable = environ, path[PATH_SIZE];
+	bool can_hook = PySys_AddAuditHook && PyFrame_GetCode && PyFrame_GetBack;
 
-	if (!PySys_AddAuditHook || !PyFrame_GetCode || !PyFrame_GetBack)
+	if (!Py_IsInitialized) /* no CPython: perhaps what it executes is one */
 		return;
 	while (variable && *variable && !begins(*variable, "LD_PRELOAD="))
 		variable++;
@@ -595,10 +611,12 @@ __attribute__((constructor)) static void begin(void)
 	(void)snprintf(path, sizeof(path), "%s", *variable + strlen("LD_PRELOAD="));
 	path[strcspn(path, " :")] = '\0';
 	if (!ends(path, ".nacre") || !load(path))
-		_exit(125); /* what was to be refused would not be */
-	open_report();
+		give_up("nacre: the policy for Python cannot be read\n");
 	leave_environment(variable);
-	if (PySys_AddAuditHook(on_event, NULL) < 0)
-		_exit(125);
 	(void)unlink(path);
+	if (!can_hook && refuses_something())
+		give_up("nacre: this Python is older than 3.9, and the policy cannot hold it\n");
+	open_report();
+	if (can_hook && PySys_AddAuditHook(on_event, NULL) < 0)
+		give_up("nacre: the policy cannot hold this Python\n");
 }

@@ -1,13 +1,17 @@
 """The layer inside of interpreters: programs run as they would without, what the policy refuses is refused, and what
 can be tried against it from within the language does not work."""
 
+import glob
 import json
-import os
+import re
+import struct
+import subprocess
 
 import pytest
 
-from conftest import open_way
+from conftest import BUILD, open_way
 
+OBJECT = str(BUILD / "src" / "nacre-python.so")
 OFF = "inherits: standard\nhooks: off\n"
 SAME = {  # programs that have to do the same, hook or not
     "place": "import sys, os\nprint(sys.argv, __file__, __name__, sys.path[0], sorted(os.environ), os.getcwd())\n"
@@ -215,12 +219,34 @@ def test_bash_finds_allowed_commands_only(execute):
     assert ":" not in reply["output"] and "readonly" in reply["stderr"]
 
 
-def test_another_python_can_have_it(execute, tmp_path):
-    """The object uses stable names only: no symbol of it is of one version of Python or of libc."""
-    import re
-    import subprocess
-    listed = subprocess.run(["nm", "-D", os.environ["NACRE_BUILD"] + "/src/nacre-python.so"], capture_output=True, text=True, check=True).stdout
+def test_the_object_is_of_no_version():
+    """It uses stable names only: no symbol of it is of one version of Python or of libc."""
+    listed = subprocess.run(["nm", "-D", OBJECT], capture_output=True, text=True, check=True).stdout
     wanted = re.findall(r" [Uw] (\S+)", listed)
     assert wanted and not [name for name in wanted if "@" in name or name.startswith("__")]
-    needed = subprocess.run(["readelf", "-d", os.environ["NACRE_BUILD"] + "/src/nacre-python.so"], capture_output=True, text=True, check=True).stdout
-    assert "NEEDED" not in needed
+    assert "NEEDED" not in subprocess.run(["readelf", "-d", OBJECT], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("python", sorted(glob.glob("/root/.pyenv/versions/*/bin/python3") + ["/usr/bin/python3"]))
+def test_other_pythons_are_held(tmp_path, python):
+    rows = [("W", f"{tmp_path}/"), ("E", "!", "a", "os.system", "process.shell", "no"), ("I", "!", "p", "socket", "policy.import", "no"),
+            ("F", "!", "p", "eval", "policy.function", "no")]
+    text = ("0" * 32 + "\n" + "".join("\t".join(row) + "\n" for row in rows)).encode()
+    (tmp_path / "x.nacre").write_bytes(open(OBJECT, "rb").read() + text + b"nacrehk1" + struct.pack("<II", len(text), 0))
+    (tmp_path / "main.py").write_text("""
+import importlib, sys
+for f in (lambda: importlib.import_module("socket"), lambda: __import__("socket"), lambda: importlib.import_module("posix").system("id"),
+          lambda: eval("1")):
+    try:
+        print("not refused", f())
+    except PermissionError as e:
+        print(e)
+""")
+    done = subprocess.run([python, str(tmp_path / "main.py")], env={"LD_PRELOAD": str(tmp_path / "x.nacre")}, capture_output=True, text=True)
+    assert not (tmp_path / "x.nacre").exists()
+    if re.search(r"/3\.[0-8]\.", python):
+        assert done.returncode == 125 and done.stdout == "" and "older than 3.9" in done.stderr
+        return
+    assert done.stdout.splitlines() == ["socket: no [policy.import]", "socket: no [policy.import]", "os.system id: no [process.shell]",
+                                        "eval: no [policy.function]"], done.stderr
+    assert done.stderr.count("\x1e" + "0" * 32) == 4
