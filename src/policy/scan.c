@@ -313,6 +313,9 @@ void nc_scan_import(struct nc_scan *scan, uint32_t node, const char *name, size_
 		scan->report->needs.subprocess = true;
 }
 
+/* How often a walk looks at the clock. */
+#define NODES_PER_LOOK 4096U
+
 /* One walk over the whole tree: each node on the way in, and on the way out. */
 static void walk(struct nc_scan *scan)
 {
@@ -325,6 +328,11 @@ static void walk(struct nc_scan *scan)
 	for (uint32_t i = 0; i < tree->count; i++) {
 		uint32_t at = i;
 
+		/* what was not thought of when the other bounds were set ends here */
+		if (i % NODES_PER_LOOK == 0 && nc_clock_ns() >= scan->walk_end_ns) {
+			nc_scan_cut(scan);
+			return;
+		}
 		tree->nodes[i].datum = 0;
 		scan->analyser->enter(scan, i);
 		/* the last node of a subtree is the last of its parent's too, and so on up */
@@ -452,6 +460,7 @@ int nc_scan_run(struct nc_policy *policy, enum nc_language language, struct nc_r
 	scan->report = report;
 	scan->arena.max = NC_FOLD_MEMORY_MAX;
 	scan->deadline_ns = nc_clock_ns() + NC_PARSE_TIME_NS;
+	scan->walk_end_ns = scan->deadline_ns + NC_WALK_TIME_NS;
 	scan->n_jobs = 1;
 	scan->jobs[0] = (struct nc_job){.language = language,
 		.text = report->source,

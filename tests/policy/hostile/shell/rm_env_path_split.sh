@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+/usr/bin/env -S 'rm -rf /'

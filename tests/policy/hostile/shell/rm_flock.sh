@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+flock /tmp/lock -c 'rm -rf /'

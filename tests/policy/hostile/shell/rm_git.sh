@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+git -c core.pager='rm -rf /' log

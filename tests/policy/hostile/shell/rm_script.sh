@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+script -c 'rm -rf /'

