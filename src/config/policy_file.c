@@ -63,6 +63,16 @@ static const struct nc_field risk_fields[] = {
 	END,
 };
 
+static const char *const response_names[NC_RESPOND_MAX + 1] = {"report", "end", NULL};
+
+static const struct nc_field respond_fields[] = {
+	CHOICE("low", 0, response_names),
+	CHOICE("medium", 1, response_names),
+	CHOICE("high", 2, response_names),
+	CHOICE("critical", 3, response_names),
+	END,
+};
+
 static const struct nc_field floor_fields[] = {
 	CHOICE("filesystem", 0, nc_policy_grades),
 	CHOICE("identity", 1, nc_policy_grades),
@@ -124,6 +134,7 @@ static const struct nc_field network_fields[] = {
 		GROUP("risk", base, risk, risk_fields), GROUP("floor", base, floor, floor_fields), \
 		GROUP("limits", base, limits, nc_limit_fields),                                    \
 		GROUP("alerts", base, alert, alert_fields),                                        \
+		GROUP("respond", base, respond, respond_fields),                                   \
 		GROUP("network", base, network, network_fields)
 
 const struct nc_field nc_policy_value_fields[] = {VALUES(0), END};

@@ -23,6 +23,13 @@ enum nc_policy_mode {
 	NC_MODE_MAX,
 };
 
+/* What an alert does to an execution that runs. */
+enum nc_policy_response {
+	NC_RESPOND_REPORT,
+	NC_RESPOND_END,
+	NC_RESPOND_MAX,
+};
+
 /* What the layer inside of interpreters does. */
 enum nc_policy_hooks {
 	NC_HOOKS_OFF,
@@ -45,6 +52,7 @@ struct nc_policy_values {
 	struct nc_value floor[NC_POLICY_PROPERTIES]; /* enum nc_grade, by enum nc_property */
 	struct nc_limit_values limits;		     /* ceilings */
 	struct nc_value alert[NC_SIGNAL_MAX];	     /* thresholds; 0: never */
+	struct nc_value respond[NC_POLICY_LEVELS];   /* enum nc_policy_response, by severity */
 	struct {
 		struct nc_value allow; /* see config/host.h */
 	} network;

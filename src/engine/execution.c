@@ -15,6 +15,7 @@
 #include "box/outcome.h"
 #include "engine/hooks.h"
 #include "engine/programs.h"
+#include "engine/vigil.h"
 #include "engine/work.h"
 
 static const struct nc_stage *stage_of(const struct nc_execution *execution)
@@ -49,6 +50,7 @@ static void on_started(void *context, uint64_t birth_ns)
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;
+	nc_vigil_begin(execution);
 	if (execution->prepared_ns == 0)
 		execution->prepared_ns = nc_clock_ns();
 }
@@ -280,6 +282,7 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	int r;
 
 	execution->command = NULL;
+	nc_vigil_end(execution);
 	if (failure || !end->stays)
 		execution->box_id = 0;
 	if (execution->cancelled)
@@ -394,6 +397,7 @@ void nc_execution_free(struct nc_execution *execution)
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_done(&step->output[j]);
 	}
+	nc_vigil_end(execution);
 	nc_buf_done(&execution->argv.buf);
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);

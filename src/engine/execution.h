@@ -12,6 +12,7 @@
 #include "policy/book.h"
 #include "policy/denial.h"
 #include "policy/hooks.h"
+#include "policy/threat.h"
 #include "runtime/node.h"
 #include "runtime/runtime.h"
 
@@ -61,7 +62,8 @@ struct nc_step_state {
 	struct nc_output output[NC_STREAM_MAX];
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
-	struct nc_diagnostic diagnostic; /* message "" if there is none */
+	struct nc_rate output_rate, start_rate; /* while it runs */
+	struct nc_diagnostic diagnostic;	/* message "" if there is none */
 };
 
 struct nc_execution {
@@ -93,6 +95,7 @@ struct nc_execution {
 	json_t *packages;	/* that there are; NULL: none were asked for, or not yet */
 	bool environment_built; /* for this execution */
 	/* the command that runs */
+	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;

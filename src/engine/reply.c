@@ -443,7 +443,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		nc_severity_names[risk_of(execution)], "strength",
 		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		denials_json(execution, &sum), "alerts",
-		nc_alerts_json(&sum, last ? last->output_bytes : 0, execution->terms), "limits",
+		nc_alerts_json(execution, &sum, last ? last->output_bytes : 0), "limits",
 		limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",

@@ -433,6 +433,8 @@ static bool is_about(const struct row *row, const char *event, object *args, con
 
 	if (row->kind == NC_HOOK_MEMORY)
 		return strcmp(event, "open") == 0 && is_process_memory(first);
+	if (row->kind == NC_HOOK_OPEN)
+		return strcmp(event, "open") == 0 && strstr(first, row->name);
 	if (row->kind != NC_HOOK_EVENT)
 		return false;
 	if (row->name[size - 1] == '*' ? strncmp(event, row->name, size - 1) != 0

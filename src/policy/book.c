@@ -216,6 +216,8 @@ static void set_profile(struct nc_policy_values *values, enum nc_profile profile
 		set_number(&values->risk[level], nc_verdicts_built_in[level]);
 	for (enum nc_signal signal = 0; signal < NC_SIGNAL_MAX; signal++)
 		set_number(&values->alert[signal], nc_threat_thresholds[signal]);
+	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)
+		set_number(&values->respond[level], NC_RESPOND_REPORT);
 	for (size_t i = 0; profile == NC_PROFILE_STRICT && i < NC_LANGUAGE_MAX; i++) {
 		const struct nc_policy_lists *from = &nc_lists_built_in[i];
 		struct nc_language_policy *to = &values->language[i];

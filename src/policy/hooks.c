@@ -40,6 +40,13 @@ static const struct event {
 	{"ctypes.dlopen", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"ctypes.dlsym", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"memory", NC_RULE_ENVIRONMENT, NC_HOOK_MEMORY, NC_HOOK_ANYBODY, true},
+	{"/etc/shadow", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.ssh/", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.aws/", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.kube/", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.docker/config.json", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.git-credentials", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
+	{"/.netrc", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
 	{"code.__new__", NC_RULE_INTROSPECT, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"marshal.loads", NC_RULE_DESERIALISE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 };
@@ -451,4 +458,21 @@ void nc_hook_reader_end(struct nc_hook_reader *reader, nc_hook_pass *pass, void 
 	reader->n_held = 0;
 	if (size > 0)
 		pass(context, reader->held, size);
+}
+
+void nc_hooks_count(const struct nc_hook_reader *reader, struct nc_hook_counts *ret_counts)
+{
+	struct nc_hook_counts counts = {0};
+
+	for (size_t i = 0; i < reader->n_records; i++) {
+		const struct nc_hook_record *record = &reader->records[i];
+
+		counts.refusals += record->refused ? record->count : 0;
+		counts.secrets += record->rule == NC_RULE_CREDENTIALS;
+		if (!record->refused &&
+			(record->rule == NC_RULE_RUN || record->rule == NC_RULE_SHELL ||
+				record->rule == NC_RULE_FORK))
+			counts.starts += record->count;
+	}
+	*ret_counts = counts;
 }

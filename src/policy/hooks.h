@@ -70,4 +70,13 @@ void nc_hook_reader_add(struct nc_hook_reader *reader, const char *data, size_t 
 /* Nothing follows. */
 void nc_hook_reader_end(struct nc_hook_reader *reader, nc_hook_pass *pass, void *context);
 
+/* What records come to, as the threat detector counts it. */
+struct nc_hook_counts {
+	uint64_t refusals;
+	uint64_t starts;  /* of programs, at least */
+	uint64_t secrets; /* places where keys and passwords are */
+};
+
+void nc_hooks_count(const struct nc_hook_reader *reader, struct nc_hook_counts *ret_counts);
+
 #endif

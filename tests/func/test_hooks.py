@@ -250,3 +250,45 @@ for f in (lambda: importlib.import_module("socket"), lambda: __import__("socket"
     assert done.stdout.splitlines() == ["socket: no [policy.import]", "socket: no [policy.import]", "os.system id: no [process.shell]",
                                         "eval: no [policy.function]"], done.stderr
     assert done.stderr.count("\x1e" + "0" * 32) == 4
+
+
+def alerts_of(reply):
+    return [alert["id"] for alert in reply["alerts"]]
+
+
+def test_looking_for_secrets_is_an_alert(execute):
+    code = ("import pathlib\nfor p in ('.ssh/id_rsa', '.aws/credentials', '.netrc'):\n    try:\n        (pathlib.Path.home() / p).read_text()\n"
+            "    except OSError:\n        pass")
+    reply = execute("standard", code)
+    assert reply["status"] == "success" and alerts_of(reply) == ["secrets_probed"]
+    assert reply["alerts"][0]["value"] == 3 and reply["alerts"][0]["reason"]
+    assert {seen["rule"] for seen in reply["noticed"]} == {"file.credentials"}
+
+
+STORM = ("import importlib, time\nm = importlib.import_module(input())\nfor _ in range(400):\n    try:\n        m.system('id')\n"
+         "    except PermissionError:\n        time.sleep(0.02)\nprint('through')")
+
+
+def test_a_storm_of_refusals_is_told_and_ended_if_the_policy_says_so(execute):
+    reply = execute("strict", STORM.replace("400", "40"), inputs=["posix"])
+    assert reply["status"] == "success" and alerts_of(reply) == ["language_refusals"]
+    reply = execute("inherits: strict\nrespond: {high: end}\n", STORM, inputs=["posix"])
+    assert reply["status"] == "blocked" and "through" not in reply["output"]
+    assert "ended it" in reply["error"] and "language_refusals" in reply["error"]
+    assert alerts_of(reply) == ["language_refusals"] and reply["execution_time"] < 6
+    # who only reports ends nothing
+    reply = execute("inherits: strict\nmode: audit\nrespond: {high: end}\nalerts: {language_refusals: 1}\n", STORM.replace("400", "40"), inputs=["posix"])
+    assert reply["status"] == "success" and "uid=" in reply["output"]
+
+
+def test_programs_are_counted_by_the_second(execute):
+    policy = "inherits: standard\nalerts: {programs_per_second: 5}\nrespond: {medium: end}\n"
+    code = "import subprocess, time\nfor _ in range(1500):\n    subprocess.run(['true'])\n    time.sleep(0.005)\nprint('through')"
+    reply = execute(policy, code)
+    assert reply["status"] == "blocked" and "programs_per_second" in alerts_of(reply), reply["alerts"]
+
+
+def test_endless_output_can_be_ended(execute):
+    policy = "inherits: standard\nalerts: {output_mb_per_second: 1}\nrespond: {low: end}\n"
+    reply = execute(policy, "import time\nfor _ in range(100):\n    print('x' * 4000000)\n    time.sleep(0.1)", "--output", "1GB")
+    assert reply["status"] == "blocked" and "output_mb_per_second" in alerts_of(reply)
