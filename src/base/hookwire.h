@@ -43,6 +43,7 @@ struct nc_hook_trailer {
 #define NC_HOOK_ALLOWED 'A'  /* a module; if there are any, all others are meant */
 #define NC_HOOK_FUNCTION 'F' /* eval, exec or compile */
 #define NC_HOOK_MEMORY 'M'   /* the memory of a process is opened; any name */
+#define NC_HOOK_NATIVE 'N'   /* an extension module of the program's own; any name */
 #define NC_HOOK_OPEN 'O'     /* a file with this in its path is opened */
 #define NC_HOOK_WRITABLE 'W' /* no row: a directory */
 

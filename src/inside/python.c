@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include <fcntl.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,12 +322,25 @@ static const struct row *judge_import(const char *name, const char *file)
 	return allowed ? NULL : missed;
 }
 
+/* The row about machine code that the program brings along; NULL: there is none. */
+static const struct row *judge_extension(const char *file)
+{
+	for (size_t i = 0; file[0] == '/' && is_own_file(file) && i < hook.n_rows; i++)
+		if (hook.rows[i].kind == NC_HOOK_NATIVE)
+			return &hook.rows[i];
+	return NULL;
+}
+
 static int on_import(object *args)
 {
-	char name[PATH_SIZE];
+	char name[PATH_SIZE], file[PATH_SIZE];
 	const struct row *row;
 
 	argument(args, 0, name);
+	argument(args, 1, file); /* of an extension module only */
+	row = judge_extension(file);
+	if (row)
+		return act(row, name);
 	row = judge_import(name, NULL);
 	return row && is_programs_doing(NULL) ? act(row, name) : 0;
 }
@@ -584,6 +598,44 @@ static void leave_environment(char **variable)
 		*variable = variable[1];
 }
 
+/* The first bytes of the object in memory; the linker knows where. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+/*
+ * Puts a copy of a part of the object in its place, at the same address and at once: whoever runs
+ * in it does not notice. Where that is not possible, the part stays what it is.
+ */
+static void copy_part(const ElfW(Phdr) * part)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)&__ehdr_start + part->p_vaddr) & ~(page - 1);
+	uintptr_t end = (uintptr_t)&__ehdr_start + part->p_vaddr + part->p_memsz;
+	size_t size = (end - begin + page - 1) & ~(page - 1);
+	void *copy = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (copy == MAP_FAILED)
+		return;
+	memcpy(copy, (const void *)begin, size);
+	if (mprotect(copy, size,
+		    (part->p_flags & PF_R ? PROT_READ : 0) |
+			    (part->p_flags & PF_W ? PROT_WRITE : 0) |
+			    (part->p_flags & PF_X ? PROT_EXEC : 0)) < 0 ||
+		mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)begin) ==
+			MAP_FAILED)
+		(void)munmap(copy, size);
+}
+
+/* Lets go of the file: as long as it is mapped it takes room on the program's disk. */
+static void leave_file(void)
+{
+	const ElfW(Phdr) *parts =
+		(const void *)((const char *)&__ehdr_start + __ehdr_start.e_phoff);
+
+	for (size_t i = 0; i < __ehdr_start.e_phnum; i++)
+		if (parts[i].p_type == PT_LOAD)
+			copy_part(&parts[i]);
+}
+
 static bool refuses_something(void)
 {
 	for (size_t i = 0; i < hook.n_rows; i++)
@@ -616,6 +668,7 @@ __attribute__((constructor)) static void begin(void)
 		give_up("nacre: the policy for Python cannot be read\n");
 	leave_environment(variable);
 	(void)unlink(path);
+	leave_file();
 	if (!can_hook && refuses_something())
 		give_up("nacre: this Python is older than 3.9, and the policy cannot hold it\n");
 	open_report();

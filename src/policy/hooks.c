@@ -39,6 +39,7 @@ static const struct event {
 	{"socket.bind", NC_RULE_LISTEN, NC_HOOK_EVENT, NC_HOOK_ANYBODY, false},
 	{"ctypes.dlopen", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"ctypes.dlsym", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
+	{"extension", NC_RULE_NATIVE, NC_HOOK_NATIVE, NC_HOOK_ANYBODY, true},
 	{"memory", NC_RULE_ENVIRONMENT, NC_HOOK_MEMORY, NC_HOOK_ANYBODY, true},
 	{"/etc/shadow", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
 	{"/.ssh/", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
@@ -79,6 +80,16 @@ static const struct {
 	{"sqlite3", "sqlite3.*", NC_HOOK_PROGRAM},
 	{"pickle", "pickle.*", NC_HOOK_PROGRAM},
 	{"marshal", "marshal.*", NC_HOOK_PROGRAM},
+};
+
+/* The same module, without the clothes. */
+static const struct {
+	const char *module, *inner;
+} bare[] = {
+	{"os", "posix"},
+	{"socket", "_socket"},
+	{"subprocess", "_posixsubprocess"},
+	{"ctypes", "_ctypes"},
 };
 
 /* A text of rows. */
@@ -122,6 +133,10 @@ static void add_imports(const struct page *page, const struct nc_policy_lists *l
 		for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
 			if (nc_streq(uses[i].module, *at))
 				add_row(page, NC_HOOK_EVENT, uses[i].depth, uses[i].event,
+					NC_RULE_LIST_IMPORT);
+		for (size_t i = 0; i < sizeof(bare) / sizeof(bare[0]); i++)
+			if (nc_streq(bare[i].module, *at))
+				add_row(page, NC_HOOK_IMPORT, NC_HOOK_PROGRAM, bare[i].inner,
 					NC_RULE_LIST_IMPORT);
 	}
 	/* an empty list allows nothing: the row of a module that there cannot be says so */

@@ -158,6 +158,16 @@ except OSError:
     assert "token True" not in reply["output"]
 
 
+def test_machine_code_of_its_own_is_refused_where_lists_hold(execute, tmp_path):
+    (tmp_path / "helper.so").write_bytes(b"no program at all")
+    open_way(tmp_path)
+    code = "import importlib\nimportlib.import_module('helper')"
+    reply = execute("strict", code, "--file", str(tmp_path / "helper.so"))
+    assert language_denials(reply) == [("native.call", "helper", 2)]
+    reply = execute("standard", code, "--file", str(tmp_path / "helper.so"))
+    assert reply["error"].startswith("ImportError") and [seen["rule"] for seen in reply["noticed"]] == ["native.call"]
+
+
 def test_records_can_not_be_forged_without_the_token(execute):
     reply = execute("standard", "import sys\nsys.stderr.write('\\x1e' + '0' * 32 + '\\t!\\t1\\t1\\tprocess.run\\tx\\ty\\n')")
     assert reply["denials"] == [] and reply["noticed"] == [] and "process.run" in reply["stderr"]
