@@ -435,7 +435,8 @@ static bool is_process_memory(const char *path)
 	struct stat status;
 
 	if (syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) < 0)
-		return strcmp(path, "mem") == 0; /* below a directory that we do not know */
+		/* below a directory that we do not know */
+		return strcmp(path, "mem") == 0 || ends(path, "/mem");
 	return status.st_dev == hook.proc_dev && S_ISREG(status.st_mode) &&
 	       (status.st_mode & 0777) == 0600;
 }

@@ -37,8 +37,7 @@ static const struct event {
 	{"socket.connect", NC_RULE_NETWORK, NC_HOOK_EVENT, NC_HOOK_ANYBODY, false},
 	{"socket.sendto", NC_RULE_NETWORK, NC_HOOK_EVENT, NC_HOOK_ANYBODY, false},
 	{"socket.bind", NC_RULE_LISTEN, NC_HOOK_EVENT, NC_HOOK_ANYBODY, false},
-	{"ctypes.dlopen", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
-	{"ctypes.dlsym", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
+	{"ctypes.*", NC_RULE_NATIVE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"extension", NC_RULE_NATIVE, NC_HOOK_NATIVE, NC_HOOK_ANYBODY, true},
 	{"memory", NC_RULE_ENVIRONMENT, NC_HOOK_MEMORY, NC_HOOK_ANYBODY, true},
 	{"/etc/shadow", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
@@ -49,6 +48,7 @@ static const struct event {
 	{"/.git-credentials", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
 	{"/.netrc", NC_RULE_CREDENTIALS, NC_HOOK_OPEN, NC_HOOK_ANYBODY, false},
 	{"code.__new__", NC_RULE_INTROSPECT, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
+	{"function.__new__", NC_RULE_INTROSPECT, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 	{"marshal.loads", NC_RULE_DESERIALISE, NC_HOOK_EVENT, NC_HOOK_PROGRAM, true},
 };
 

@@ -98,6 +98,14 @@ STRICT = {  # hidden from static analysis: code, input, what the layer says
                  "id", ("policy.import", "subprocess.Popen id", 3)),
     "ctypes": ("import importlib\nm = importlib.import_module(input())\nprint(m.CDLL(None).system(b'id'))", "ctypes", ("native.call", "ctypes.dlsym", 3)),
     "memory": ("open(input(), 'r+b')", "/proc/self/mem", ("file.environment", "open /proc/self/mem", 1)),
+    "memory_by_directory": ("import pathlib, importlib\nm = importlib.import_module(input())\nm.open('./mem', 2, dir_fd=m.open('/proc/self', 0))", "posix", None),
+    "ctypes_bare": ("import importlib\nm = importlib.import_module(input())\nm.dlopen('libc.so.6', 2)", "_ctypes", ("native.call", "ctypes.dlopen", 3)),
+    "interpreter": ("import importlib\nm = importlib.import_module(input())\n"
+                    "m.run_string(m.create(), 'import posix; posix.system(\"id\")')", "_xxsubinterpreters", ("policy.import", "os.system id", None)),
+    "unpickled": ("import importlib\nm = importlib.import_module(input())\nm.loads(b'cposix\\nsystem\\n(S\\'id\\'\\ntR.')", "pickle",
+                  ("policy.import", "os.system id", 3)),
+    "made_function": ("import importlib\ndef f(): pass\nm = importlib.import_module(input())\nm.FunctionType(f.__code__, {})", "types",
+                      ("code.introspect", "function.__new__", 4)),
     "memory_of_task": ("import pathlib\np = pathlib.Path('/proc/self/task')\nopen(next(p.iterdir()) / input(), 'rb')", "mem",
                        ("file.environment", None, 3)),
 }
