@@ -1,4 +1,4 @@
-/* JavaScript, and TypeScript as far as its grammar goes: names, modules, hidden texts. */
+/* JavaScript and TypeScript: names, modules, hidden texts. */
 #include <string.h>
 
 #include "base/text.h"
@@ -34,6 +34,11 @@ static const struct nc_kind_name kinds[] = {
 	{"binary_expression", NC_KIND_BINARY},
 	{"parenthesized_expression", NC_KIND_WRAPPER},
 	{"await_expression", NC_KIND_WRAPPER},
+	{"non_null_expression", NC_KIND_WRAPPER},
+	/* what a type says stands beside the one child that has a value */
+	{"as_expression", NC_KIND_CHOICE},
+	{"satisfies_expression", NC_KIND_CHOICE},
+	{"type_assertion", NC_KIND_CHOICE},
 	{"ternary_expression", NC_KIND_CHOICE},
 	{"sequence_expression", NC_KIND_CHOICE},
 	{"array", NC_KIND_LIST},
@@ -46,6 +51,7 @@ static const struct nc_kind_name kinds[] = {
 	{"augmented_assignment_expression", NC_KIND_ASSIGN},
 	{"variable_declarator", NC_KIND_DECLARE},
 	{"import_statement", NC_KIND_IMPORT},
+	{"import_require_clause", NC_KIND_IMPORT},
 	{"import_clause", NC_KIND_IMPORT_LIST},
 	{"named_imports", NC_KIND_IMPORT_LIST},
 	{"import_specifier", NC_KIND_IMPORT_AS},
@@ -60,6 +66,8 @@ static const struct nc_kind_name kinds[] = {
 	{"class_declaration", NC_KIND_CLASS},
 	{"formal_parameters", NC_KIND_PARAMETERS},
 	{"assignment_pattern", NC_KIND_TYPED},
+	{"required_parameter", NC_KIND_TYPED},
+	{"optional_parameter", NC_KIND_TYPED},
 	{"if_statement", NC_KIND_BRANCH},
 	{"switch_statement", NC_KIND_BRANCH},
 	{"try_statement", NC_KIND_BRANCH},
@@ -299,7 +307,8 @@ static void import_statement(struct nc_scan *scan, uint32_t node)
 			nc_scan_bind(scan, alias_text, alias_size,
 				nc_eval_member(scan, module, text, size));
 		} else if (tree->nodes[i].kind == NC_KIND_IDENTIFIER &&
-			   (tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_LIST ||
+			   (tree->nodes[i].parent == node || /* import a = require("x") */
+				   tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_LIST ||
 				   tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_ALL)) {
 			text = nc_tree_text(tree, i, &size);
 			nc_scan_bind(scan, text, size, module);
@@ -668,18 +677,13 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	}
 }
 
-const struct nc_analyser nc_javascript = {
-	.name = "javascript",
-	.grammar = tree_sitter_javascript,
-	.kinds = kinds,
-	.names = names,
-	.n_names = sizeof(names) / sizeof(names[0]),
-	.imports = imports,
-	.n_imports = sizeof(imports) / sizeof(imports[0]),
-	.transparent = transparent,
-	.is_hoisted = true,
-	.enter = nc_eval_enter,
-	.leave = leave,
-	.fold_call = fold_call,
+#define JAVASCRIPT(own_name, own_grammar)                                                          \
+	.name = (own_name), .grammar = (own_grammar), .kinds = kinds, .names = names,              \
+	.n_names = sizeof(names) / sizeof(names[0]), .imports = imports,                           \
+	.n_imports = sizeof(imports) / sizeof(imports[0]), .transparent = transparent,             \
+	.is_hoisted = true, .enter = nc_eval_enter, .leave = leave, .fold_call = fold_call,        \
 	.fold_method = fold_method,
-};
+
+/* Types say nothing about what a program does; their grammar has all of JavaScript's nodes. */
+const struct nc_analyser nc_javascript = {JAVASCRIPT("javascript", tree_sitter_javascript)};
+const struct nc_analyser nc_typescript = {JAVASCRIPT("typescript", tree_sitter_typescript)};

@@ -11,11 +11,11 @@
 #include "policy/lists.h"
 #include "policy/tokens.h"
 
-/* TypeScript is read with JavaScript's grammar, as far as that goes; C has no grammar here. */
+/* C has no grammar here. */
 static const struct nc_analyser *const analysers[NC_LANGUAGE_MAX] = {
 	[NC_PYTHON] = &nc_python,
 	[NC_JAVASCRIPT] = &nc_javascript,
-	[NC_TYPESCRIPT] = &nc_javascript,
+	[NC_TYPESCRIPT] = &nc_typescript,
 	[NC_SHELL] = &nc_shell,
 	[NC_GO] = &nc_go,
 	[NC_RUST] = &nc_rust,
@@ -498,17 +498,22 @@ static size_t count_faults(const struct nc_tree *tree)
 int nc_policy_faults(enum nc_language language, const char *text, size_t size, uint64_t deadline_ns,
 	size_t *ret_faults)
 {
+	/* by JavaScript's grammar: what that stumbles over tells the two apart */
+	const struct nc_analyser *analyser = language == NC_TYPESCRIPT ? &nc_javascript
+					     : language >= 0 && language < NC_LANGUAGE_MAX
+						     ? analysers[language]
+						     : NULL;
 	struct nc_grammar grammar = {0};
 	struct nc_tree tree;
 	int r;
 
 	if (language < 0 || language >= NC_LANGUAGE_MAX)
 		return -EINVAL;
-	if (!analysers[language])
+	if (!analyser)
 		return -EOPNOTSUPP;
 	if (size > NC_SOURCE_MAX)
 		return -EFBIG;
-	nc_grammar_init(&grammar, analysers[language]->grammar(), analysers[language]->kinds);
+	nc_grammar_init(&grammar, analyser->grammar(), analyser->kinds);
 	r = nc_tree_parse(&grammar, size > 0 ? text : "", (uint32_t)size, deadline_ns, &tree);
 	if (r < 0)
 		return r;

@@ -85,6 +85,7 @@ struct nc_analyser {
 
 extern const struct nc_analyser nc_python;
 extern const struct nc_analyser nc_javascript;
+extern const struct nc_analyser nc_typescript;
 extern const struct nc_analyser nc_shell;
 extern const struct nc_analyser nc_go;
 extern const struct nc_analyser nc_rust;
