@@ -334,6 +334,8 @@ enum nc_language nc_command_interprets(const char *program, size_t size)
 	if ((size == 4 && memcmp(program, "node", 4) == 0) ||
 		(size == 6 && memcmp(program, "nodejs", 6) == 0))
 		return NC_JAVASCRIPT;
+	if (size == 2 && memcmp(program, "su", 2) == 0)
+		return NC_SHELL;
 	if (size >= 2 && size <= 4 && memcmp(program + size - 2, "sh", 2) == 0) {
 		const struct program *known = find_program(program, size);
 
@@ -398,6 +400,28 @@ static const struct nc_datum *behind_option(
 	return nc_datum(&scan->data, 0);
 }
 
+/*
+ * What languages without a grammar here hand to a shell: system("COMMAND"), as awk, Perl, Ruby, PHP
+ * and Lua write it. Returns whether there is one.
+ */
+static bool queue_system(struct nc_scan *scan, uint32_t node, const struct nc_datum *word)
+{
+	const char *end = word->text + word->size, *close;
+	const char *call =
+		word->kind == NC_DATUM_TEXT ? memmem(word->text, word->size, "system(", 7) : NULL;
+	struct nc_datum code = *word;
+
+	if (!call || call + 7 >= end)
+		return call != NULL;
+	code.text = call + 7;
+	if (*code.text != '"' && *code.text != '\'')
+		return true;
+	close = memchr(code.text + 1, *code.text, (size_t)(end - code.text - 1));
+	code.size = (uint32_t)((close ? close : end) - ++code.text);
+	nc_scan_queue(scan, NC_SHELL, node, &code, true);
+	return true;
+}
+
 static void check_code(struct nc_scan *scan, uint32_t node, const struct nc_command *command,
 	const char *name, size_t size)
 {
@@ -412,10 +436,12 @@ static void check_code(struct nc_scan *scan, uint32_t node, const struct nc_comm
 		return;
 	if (code->decoded)
 		nc_scan_find_datum(scan, NC_RULE_EVAL_DECODED, node, code);
-	if (language >= 0)
+	if (language >= 0) {
 		nc_scan_queue(scan, language, node, code, false);
-	else
-		nc_scan_find_datum(scan, NC_RULE_EVAL, node, code);
+		return;
+	}
+	nc_scan_find_datum(scan, NC_RULE_EVAL, node, code);
+	(void)queue_system(scan, node, code);
 }
 
 /* All words of eval together are code. */
@@ -509,6 +535,22 @@ static void check_kill(struct nc_scan *scan, uint32_t node, const struct nc_comm
 	nc_scan_find_datum(scan, NC_RULE_KILL, node, word_of(scan, command, 1));
 }
 
+/* What stands behind a mark at which a word begins, or that is in it, is run by a shell. */
+static void queue_behind(
+	struct nc_scan *scan, uint32_t node, const struct nc_datum *word, const char *mark)
+{
+	const char *at = word->kind == NC_DATUM_TEXT
+				 ? memmem(word->text, word->size, mark, strlen(mark))
+				 : NULL;
+	struct nc_datum code = *word;
+
+	if (!at || (at != word->text && *mark != '='))
+		return;
+	code.text = at + strlen(mark);
+	code.size = (uint32_t)(word->text + word->size - code.text);
+	nc_scan_queue(scan, NC_SHELL, node, &code, false);
+}
+
 static void check_network(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
 	scan->report->needs.network = true;
@@ -517,6 +559,8 @@ static void check_network(struct nc_scan *scan, uint32_t node, const struct nc_c
 
 		if (word->kind == NC_DATUM_NONE)
 			scan->report->needs.unknown = true;
+		queue_behind(scan, node, word, "ProxyCommand=");
+		queue_behind(scan, node, word, "-oProxyCommand=");
 		/* curl -d @FILE, -F name=@FILE: what is sent */
 		if (word->kind == NC_DATUM_TEXT && memchr(word->text, '@', word->size)) {
 			struct nc_datum file = *word;
@@ -594,22 +638,6 @@ static void check_packages(struct nc_scan *scan, uint32_t node, const struct nc_
 	}
 }
 
-/* What stands behind a mark at which a word begins, or that is in it, is run by a shell. */
-static void queue_behind(
-	struct nc_scan *scan, uint32_t node, const struct nc_datum *word, const char *mark)
-{
-	const char *at = word->kind == NC_DATUM_TEXT
-				 ? memmem(word->text, word->size, mark, strlen(mark))
-				 : NULL;
-	struct nc_datum code = *word;
-
-	if (!at || (at != word->text && *mark != '='))
-		return;
-	code.text = at + strlen(mark);
-	code.size = (uint32_t)(word->text + word->size - code.text);
-	nc_scan_queue(scan, NC_SHELL, node, &code, false);
-}
-
 static void check_git(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
 	static const char *const remote[] = {"clone", "fetch", "pull", "push", "ls-remote", NULL};
@@ -649,28 +677,13 @@ static void check_tar(struct nc_scan *scan, uint32_t node, const struct nc_comma
 			queue_behind(scan, node, word_of(scan, command, i), *run);
 }
 
-/* awk '... system("COMMAND") ...' */
 static void check_awk(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
-	for (uint32_t i = 1; i < command->count; i++) {
-		const struct nc_datum *word = word_of(scan, command, i);
-		const char *call = word->kind == NC_DATUM_TEXT
-					   ? memmem(word->text, word->size, "system(", 7)
-					   : NULL;
-		struct nc_datum code = *word;
-		const char *end;
-
-		if (!call)
-			continue;
-		nc_scan_find_datum(scan, NC_RULE_SHELL, node, word);
-		scan->report->needs.subprocess = true;
-		code.text = memchr(call, '"', (size_t)(word->text + word->size - call));
-		if (!code.text++)
-			continue;
-		end = memchr(code.text, '"', (size_t)(word->text + word->size - code.text));
-		code.size = (uint32_t)((end ? end : word->text + word->size) - code.text);
-		nc_scan_queue(scan, NC_SHELL, node, &code, true);
-	}
+	for (uint32_t i = 1; i < command->count; i++)
+		if (queue_system(scan, node, word_of(scan, command, i))) {
+			nc_scan_find_datum(scan, NC_RULE_SHELL, node, word_of(scan, command, i));
+			scan->report->needs.subprocess = true;
+		}
 }
 
 /* vim -c ':!COMMAND', vim '+!COMMAND' */

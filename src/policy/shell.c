@@ -608,6 +608,24 @@ static void judge_later(struct nc_scan *scan, uint32_t node, const struct nc_com
 	nc_scan_queue(scan, NC_SHELL, node, &code, true);
 }
 
+/* set -- WORD...: what "$@" is from here on. */
+static void set_words(struct nc_scan *scan, const struct nc_command *command)
+{
+	uint32_t *items, begin = 1;
+
+	while (begin < command->count && !nc_datum_is_text(word_of(scan, command, begin), "--"))
+		begin++;
+	if (++begin >= command->count)
+		return;
+	items = nc_arena_alloc(&scan->arena, (command->count - begin) * sizeof(*items));
+	if (!items)
+		return;
+	memcpy(items, command->words + begin, (command->count - begin) * sizeof(*items));
+	for (size_t i = 0; i < 2; i++)
+		nc_scan_bind(scan, i == 0 ? "@" : "*", 1,
+			nc_datum_list(&scan->data, NC_DATUM_LIST, items, command->count - begin));
+}
+
 /* source <(COMMAND), bash <(COMMAND): what that prints is code. */
 static void judge_printed(struct nc_scan *scan, uint32_t node)
 {
@@ -638,6 +656,8 @@ static void judge_program(struct nc_scan *scan, uint32_t node, const struct nc_c
 	judge_itself(scan, node, command);
 	if (is_one_of(program, size, "alias", "trap"))
 		judge_later(scan, node, command);
+	if (is_one_of(program, size, "set", "set"))
+		set_words(scan, command);
 }
 
 static uint32_t only_datum(const struct nc_scan *scan, uint32_t node)
@@ -731,7 +751,9 @@ static void assign(struct nc_scan *scan, uint32_t node)
 	if (!name)
 		return;
 	text = nc_tree_text(tree, name, &size);
-	nc_scan_bind(scan, text, size, value ? tree->nodes[value].datum : 0);
+	/* X= is an empty text, which is nothing in front of what follows */
+	nc_scan_bind(scan, text, size,
+		value ? tree->nodes[value].datum : nc_datum_text(&scan->data, "", 0));
 	judge_variable(scan, node, text, size, value ? tree->nodes[value].datum : 0);
 }
 
