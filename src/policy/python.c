@@ -170,7 +170,6 @@ static const struct nc_name_rule names[] = {
 	{"multiprocessing.dummy.Pool", NC_USE_THREAD, NC_RULE_NONE, 0},
 	{"multiprocessing.pool.ThreadPool", NC_USE_THREAD, NC_RULE_NONE, 0},
 	{"open", NC_USE_OPEN, NC_RULE_NONE, 0},
-	{"operator.methodcaller", NC_USE_NOTHING, NC_RULE_REFLECT, 0},
 	{"os.chmod", NC_USE_MODE, NC_RULE_NONE, 0},
 	{"os.chown", NC_USE_NOTHING, NC_RULE_PERMISSIONS, 0},
 	{"os.chroot", NC_USE_NOTHING, NC_RULE_PRIVILEGE, 0},

@@ -1,4 +1,4 @@
-# nacre: found code.reflect
+# nacre: found process.shell
 import operator
 import os
 operator.methodcaller('system', 'rm -rf /')(os)
