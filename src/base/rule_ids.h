@@ -91,7 +91,11 @@ enum nc_rule_id {
 	X(OUTPUT_RATE, "output_mb_per_second") \
 	X(WRITE_RATE, "written_mb_per_second") \
 	X(SWITCH_RATE, "context_switches_per_second") \
-	X(CPU_SECONDS, "cpu_seconds")
+	X(CPU_SECONDS, "cpu_seconds") \
+	/* what the hook inside of the interpreter told */ \
+	X(LANGUAGE_REFUSALS, "language_refusals") \
+	X(START_RATE, "programs_per_second") \
+	X(SECRETS_PROBED, "secrets_probed") /* different places */
 /* clang-format on */
 
 enum nc_signal {

@@ -17,6 +17,7 @@ const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1] = {"filesystem"
 const char *const nc_policy_grades[] = {"none", "reduced", "full", NULL};
 
 static const char *const mode_names[NC_MODE_MAX + 1] = {"enforce", "audit", NULL};
+static const char *const hooks_names[NC_HOOKS_MAX + 1] = {"off", "report", "enforce", NULL};
 
 #define END                                                                                        \
 	{                                                                                          \
@@ -59,6 +60,16 @@ static const struct nc_field risk_fields[] = {
 	CHOICE("medium", 1, nc_policy_verdicts),
 	CHOICE("high", 2, nc_policy_verdicts),
 	CHOICE("critical", 3, nc_policy_verdicts),
+	END,
+};
+
+static const char *const response_names[NC_RESPOND_MAX + 1] = {"report", "end", NULL};
+
+static const struct nc_field respond_fields[] = {
+	CHOICE("low", 0, response_names),
+	CHOICE("medium", 1, response_names),
+	CHOICE("high", 2, response_names),
+	CHOICE("critical", 3, response_names),
 	END,
 };
 
@@ -108,6 +119,10 @@ static const struct nc_field network_fields[] = {
 		.type = NC_FIELD_CHOICE,                                                           \
 		.offset = (base) + offsetof(struct nc_policy_values, mode),                        \
 		.choices = mode_names},                                                            \
+		{.name = "hooks",                                                                  \
+			.type = NC_FIELD_CHOICE,                                                   \
+			.offset = (base) + offsetof(struct nc_policy_values, hooks),               \
+			.choices = hooks_names},                                                   \
 		GROUP("python", base, language[NC_PYTHON], code_fields),                           \
 		GROUP("javascript", base, language[NC_JAVASCRIPT], code_fields),                   \
 		GROUP("typescript", base, language[NC_TYPESCRIPT], code_fields),                   \
@@ -119,6 +134,7 @@ static const struct nc_field network_fields[] = {
 		GROUP("risk", base, risk, risk_fields), GROUP("floor", base, floor, floor_fields), \
 		GROUP("limits", base, limits, nc_limit_fields),                                    \
 		GROUP("alerts", base, alert, alert_fields),                                        \
+		GROUP("respond", base, respond, respond_fields),                                   \
 		GROUP("network", base, network, network_fields)
 
 const struct nc_field nc_policy_value_fields[] = {VALUES(0), END};

@@ -23,19 +23,36 @@ enum nc_policy_mode {
 	NC_MODE_MAX,
 };
 
+/* What an alert does to an execution that runs. */
+enum nc_policy_response {
+	NC_RESPOND_REPORT,
+	NC_RESPOND_END,
+	NC_RESPOND_MAX,
+};
+
+/* What the layer inside of interpreters does. */
+enum nc_policy_hooks {
+	NC_HOOKS_OFF,
+	NC_HOOKS_REPORT,  /* tells what it sees */
+	NC_HOOKS_ENFORCE, /* and refuses what the policy refuses */
+	NC_HOOKS_MAX,
+};
+
 /* As many as there are levels of risk, and properties in the strength vector. */
 #define NC_POLICY_LEVELS 4
 #define NC_POLICY_PROPERTIES 14
 
 /* What a policy says; whatever is not given is left to those that it stands on. */
 struct nc_policy_values {
-	struct nc_value mode; /* enum nc_policy_mode */
+	struct nc_value mode;  /* enum nc_policy_mode */
+	struct nc_value hooks; /* enum nc_policy_hooks */
 	struct nc_language_policy language[NC_LANGUAGE_MAX];
 	struct nc_value severity[NC_RULE_MAX];	     /* enum nc_severity */
 	struct nc_value risk[NC_POLICY_LEVELS];	     /* enum nc_verdict */
 	struct nc_value floor[NC_POLICY_PROPERTIES]; /* enum nc_grade, by enum nc_property */
 	struct nc_limit_values limits;		     /* ceilings */
 	struct nc_value alert[NC_SIGNAL_MAX];	     /* thresholds; 0: never */
+	struct nc_value respond[NC_POLICY_LEVELS];   /* enum nc_policy_response, by severity */
 	struct {
 		struct nc_value allow; /* see config/host.h */
 	} network;

@@ -1,10 +1,10 @@
 /* What the threat detector says about an execution. */
 #include "engine/alerts.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "box/outcome.h"
 #include "engine/denials.h"
-#include "policy/threat.h"
 
 static uint64_t per_second(uint64_t amount, uint64_t wall_ns)
 {
@@ -37,7 +37,28 @@ static void count_calls(const struct nc_box_end *end, struct nc_signals *signals
 	signals->value[NC_SIGNAL_WALL_KINDS] = n_kinds;
 }
 
-static void count(const struct nc_box_end *end, uint64_t output_bytes, struct nc_signals *signals)
+static uint64_t greater(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What the hook inside of the interpreter told, and how fast things went at their fastest. */
+static void count_step(const struct nc_step_state *step, struct nc_signals *signals)
+{
+	uint64_t *value = signals->value;
+	struct nc_hook_counts counts = {0};
+
+	if (step->hooks)
+		nc_hooks_count(step->hooks, &counts);
+	value[NC_SIGNAL_LANGUAGE_REFUSALS] += counts.refusals;
+	value[NC_SIGNAL_SECRETS_PROBED] += counts.secrets;
+	value[NC_SIGNAL_START_RATE] = greater(value[NC_SIGNAL_START_RATE], step->start_rate.peak);
+	value[NC_SIGNAL_OUTPUT_RATE] =
+		greater(value[NC_SIGNAL_OUTPUT_RATE], step->output_rate.peak >> 20);
+}
+
+static void count(const struct nc_execution *execution, const struct nc_box_end *end,
+	uint64_t output_bytes, struct nc_signals *signals)
 {
 	const struct nc_box_usage *usage = &end->usage;
 	uint64_t *value = signals->value;
@@ -50,21 +71,47 @@ static void count(const struct nc_box_end *end, uint64_t output_bytes, struct nc
 	value[NC_SIGNAL_WRITE_RATE] = per_second(usage->io_written_bytes, usage->wall_ns) >> 20;
 	value[NC_SIGNAL_SWITCH_RATE] = per_second(usage->context_switches, usage->wall_ns);
 	value[NC_SIGNAL_CPU_SECONDS] = (usage->cpu_user_us + usage->cpu_system_us) / 1000000;
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		count_step(&execution->step[i], signals);
+}
+
+static size_t judge(const struct nc_execution *execution, const struct nc_signals *signals,
+	struct nc_alert ret_alerts[static NC_SIGNAL_MAX])
+{
+	uint64_t thresholds[NC_SIGNAL_MAX] = {0};
+
+	for (size_t i = 0; execution->terms && i < NC_SIGNAL_MAX; i++)
+		thresholds[i] = execution->terms->values.alert[i].number;
+	return nc_threat_judge(signals, thresholds, ret_alerts);
+}
+
+size_t nc_alerts_now(
+	struct nc_execution *execution, struct nc_alert ret_alerts[static NC_SIGNAL_MAX])
+{
+	struct nc_step_state *step = &execution->step[execution->stages[execution->at].step];
+	struct nc_signals signals = {0};
+	struct nc_hook_counts counts = {0};
+	uint64_t now_ns = nc_clock_ns();
+
+	if (step->hooks)
+		nc_hooks_count(step->hooks, &counts);
+	nc_rate_add(&step->start_rate, now_ns, counts.starts);
+	nc_rate_add(&step->output_rate, now_ns,
+		step->output[NC_STREAM_OUTPUT].bytes + step->output[NC_STREAM_ERROR].bytes);
+	count_step(step, &signals);
+	return judge(execution, &signals, ret_alerts);
 }
 
 json_t *nc_alerts_json(
-	const struct nc_box_end *end, uint64_t output_bytes, const struct nc_terms *terms)
+	const struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
 {
 	cleanup_json json_t *list = json_array();
 	struct nc_alert alerts[NC_SIGNAL_MAX];
 	struct nc_signals signals = {0};
-	uint64_t thresholds[NC_SIGNAL_MAX] = {0};
 	size_t n_alerts;
 
-	for (size_t i = 0; terms && i < NC_SIGNAL_MAX; i++)
-		thresholds[i] = terms->values.alert[i].number;
-	count(end, output_bytes, &signals);
-	n_alerts = nc_threat_judge(&signals, thresholds, alerts);
+	count(execution, end, output_bytes, &signals);
+	n_alerts = judge(execution, &signals, alerts);
 	for (size_t i = 0; list && i < n_alerts; i++)
 		if (json_array_append_new(list,
 			    json_pack("{s:s, s:s, s:I, s:I, s:s}", "id", alerts[i].id, "severity",

@@ -1,14 +1,18 @@
-/* What the threat detector says about an execution, as the list `alerts` of replies. */
+/* What the threat detector says about an execution: while it runs, and as `alerts` in its reply. */
 #ifndef NC_ALERTS_H
 #define NC_ALERTS_H
 
 #include <jansson.h>
 
-#include "kernel/boxwire.h"
-#include "policy/book.h"
+#include "engine/execution.h"
+#include "policy/threat.h"
 
-/* NULL: out of memory. */
+/* The alerts so far, the worst first, from what can be seen from outside of the box. */
+size_t nc_alerts_now(
+	struct nc_execution *execution, struct nc_alert ret_alerts[static NC_SIGNAL_MAX]);
+
+/* end: of all steps together. NULL: out of memory. */
 json_t *nc_alerts_json(
-	const struct nc_box_end *end, uint64_t output_bytes, const struct nc_terms *terms);
+	const struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes);
 
 #endif

@@ -14,7 +14,9 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/hooks.h"
 #include "engine/programs.h"
+#include "engine/vigil.h"
 #include "engine/work.h"
 
 static const struct nc_stage *stage_of(const struct nc_execution *execution)
@@ -68,6 +70,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;
+	nc_vigil_begin(execution);
 	if (execution->prepared_ns == 0)
 		execution->prepared_ns = nc_clock_ns();
 }
@@ -79,6 +82,20 @@ static void on_progress(void *context, const char *text)
 	execution->listener.progress(execution->listener.context, text);
 }
 
+/* What a program wrote to a stream, for the reply and the listener. */
+static void pass(
+	struct nc_execution *execution, enum nc_stream stream, const char *data, size_t size)
+{
+	nc_output_add(&step_of(execution)->output[stream], data, size);
+	if (execution->listener.printed)
+		execution->listener.printed(execution->listener.context, stream, data, size);
+}
+
+static void pass_error(void *context, const char *data, size_t size)
+{
+	pass(context, NC_STREAM_ERROR, data, size);
+}
+
 /* The program's own words go to the reply and the listener, those of others are for errors. */
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
 {
@@ -88,10 +105,11 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 
 	switch (stage->kind) {
 	case NC_STAGE_RUN:
-		nc_output_add(&step_of(execution)->output[stream], data, size);
-		if (execution->listener.printed)
-			execution->listener.printed(
-				execution->listener.context, stream, data, size);
+		if (stream == NC_STREAM_ERROR && step_of(execution)->hooks)
+			nc_hook_reader_add(
+				step_of(execution)->hooks, data, size, pass_error, execution);
+		else
+			pass(execution, stream, data, size);
 		break;
 	case NC_STAGE_COMPILE:
 		nc_output_add(&step_of(execution)->output[NC_STREAM_ERROR], data, size);
@@ -108,6 +126,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 		}
 		__attribute__((fallthrough));
 	case NC_STAGE_PUT:
+	case NC_STAGE_HOOK:
 	case NC_STAGE_PROBE:
 		nc_buf_add(&execution->said, data, size < room ? size : room);
 		break;
@@ -161,6 +180,7 @@ static int choose_run(struct nc_execution *execution)
 	struct nc_step_state *step = step_of(execution);
 
 	step->run_argv = nc_runtime_run_argv(step->runtime, said(execution));
+	nc_hooks_probed(step, said(execution));
 	if (!step->run_argv)
 		return nc_execution_fail(execution, "error", "%s: %s (%s)", step->runtime->name,
 			step->runtime->too_old, step->runtime->fix);
@@ -185,6 +205,8 @@ static void diagnose(struct nc_execution *execution, struct nc_step_state *step,
 		.text = nc_buf_text(&text),
 		.size = text.size};
 	(void)nc_runtime_diagnose(step->runtime, &failure, &step->diagnostic);
+	if (phase == NC_STEP_RUN)
+		nc_hooks_read_error(step, failure.text);
 }
 
 static int take_compilation(struct nc_execution *execution, const struct nc_box_end *end)
@@ -209,6 +231,8 @@ static int take_run(
 	struct nc_step_state *step = step_of(execution);
 	bool good = nc_streq(nc_outcome_status(end), "success");
 
+	if (step->hooks)
+		nc_hook_reader_end(step->hooks, pass_error, execution);
 	step->has_run = true;
 	step->end = *end;
 	step->output_bytes = output_bytes;
@@ -230,6 +254,7 @@ static int take_end(
 
 	switch (stage->kind) {
 	case NC_STAGE_PUT:
+	case NC_STAGE_HOOK:
 		return good ? 0 : fail_to_put(execution, end);
 	case NC_STAGE_PROBE:
 		return choose_run(execution);
@@ -277,6 +302,7 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	int r;
 
 	execution->command = NULL;
+	nc_vigil_end(execution);
 	if (failure || !end->stays)
 		execution->box_id = 0;
 	if (execution->cancelled)
@@ -372,8 +398,9 @@ void nc_execution_begin(struct nc_execution *execution)
 		finish(execution);
 		return;
 	}
-	nc_execution_plan(execution);
-	if (execution->request.packages.count > 0)
+	if (nc_execution_plan(execution) < 0)
+		finish(execution);
+	else if (execution->request.packages.count > 0)
 		get_packages(execution);
 	else
 		begin_stage(execution);
@@ -387,9 +414,11 @@ void nc_execution_free(struct nc_execution *execution)
 		nc_report_free(step->report);
 		nc_buf_done(&step->input);
 		free(step->program);
+		free(step->hooks);
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_done(&step->output[j]);
 	}
+	nc_vigil_end(execution);
 	nc_buf_done(&execution->argv.buf);
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);

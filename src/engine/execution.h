@@ -12,6 +12,9 @@
 #include "engine/access.h"
 #include "policy/book.h"
 #include "policy/denial.h"
+#include "policy/hooks.h"
+#include "policy/threat.h"
+#include "runtime/node.h"
 #include "runtime/runtime.h"
 
 /* What a reply holds of one stream. */
@@ -22,6 +25,7 @@
 /* What is done in a box, one after the other. */
 enum nc_stage_kind {
 	NC_STAGE_PUT,	  /* files and code go in */
+	NC_STAGE_HOOK,	  /* what holds the next step from inside goes in, behind the one before */
 	NC_STAGE_PROBE,	  /* the language's version is asked for, where the run depends on it */
 	NC_STAGE_COMPILE, /* in a box of its own */
 	NC_STAGE_FETCH,	  /* the program comes out of that */
@@ -35,8 +39,8 @@ struct nc_stage {
 	bool first, last; /* in its box */
 };
 
-/* PUT, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
-#define NC_STAGES_MAX (5 * NC_REQUEST_STEPS_MAX + 1)
+/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
+#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 1)
 
 /* One program of the workflow, and what became of it. */
 struct nc_step_state {
@@ -46,6 +50,9 @@ struct nc_step_state {
 	struct nc_report *report;
 	const char *const *run_argv;
 	struct nc_buf input;
+	struct nc_hook_reader *hooks; /* of what holds it from inside; NULL: nothing that reports */
+	unsigned int node_forbids;    /* enum nc_hooks_node */
+	const char *node_flags[NC_NODE_FLAGS_MAX + 1];
 	char key[65];  /* of the compiled program in the cache; "": it has none */
 	char *program; /* compiled */
 	size_t program_size;
@@ -56,7 +63,8 @@ struct nc_step_state {
 	struct nc_output output[NC_STREAM_MAX];
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
-	struct nc_diagnostic diagnostic; /* message "" if there is none */
+	struct nc_rate output_rate, start_rate; /* while it runs */
+	struct nc_diagnostic diagnostic;	/* message "" if there is none */
 };
 
 struct nc_execution {
@@ -73,6 +81,7 @@ struct nc_execution {
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
 	enum nc_box_tier tier;
 	enum nc_verdict verdict; /* the worst of all steps */
+	bool alone;		 /* none of its programs needs a process beside its own */
 	const char *tier_reason;
 	struct nc_box_limits limits;
 	uint64_t output_max;
@@ -88,6 +97,7 @@ struct nc_execution {
 	bool environment_built; /* for this execution */
 	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
+	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
@@ -115,9 +125,10 @@ void nc_execution_prepare(struct nc_execution *execution);
 
 /*
  * When its turn has come: compiled programs that are kept, and stages. Not earlier, or those that
- * wait would hold their programs in memory, and not find what was compiled meanwhile.
+ * wait would hold their programs in memory, and not find what was compiled meanwhile. 0, or
+ * -ECANCELED as nc_execution_fail.
  */
-void nc_execution_plan(struct nc_execution *execution);
+int nc_execution_plan(struct nc_execution *execution);
 
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);

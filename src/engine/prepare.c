@@ -6,9 +6,11 @@
 
 #include "base/text.h"
 #include "engine/execution.h"
+#include "engine/hooks.h"
 #include "engine/installer.h"
 #include "engine/programs.h"
 #include "engine/results.h"
+#include "policy/alone.h"
 
 #define MB (1024ULL * 1024)
 
@@ -165,6 +167,24 @@ static int check_packages(struct nc_execution *execution)
 				nc_text_quote(quoted, request->packages.words[i]), found->name);
 	execution->packages_language = found->language;
 	return 0;
+}
+
+/*
+ * Whether new processes can be refused to all of it. Never against what the caller named: who asks
+ * for a number of processes, or brings files or packages that nobody has looked into, has them.
+ */
+static bool is_alone(const struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+
+	if (request->limits.processes.given || request->packages.count > 0 ||
+		request->files.count > 0)
+		return false;
+	for (size_t i = 0; i < request->n_steps; i++)
+		if (!nc_report_is_alone(
+			    execution->step[i].report, execution->step[i].language.language))
+			return false;
+	return true;
 }
 
 /* A caller may ask for more isolation than the policy does, never for less. */
@@ -355,12 +375,18 @@ static void add_stage(
 	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
 }
 
-void nc_execution_plan(struct nc_execution *execution)
+int nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
 	bool captures = request->capture.count > 0;
+	int r = 0;
 
 	nc_programs_find(execution);
+	for (size_t i = 0; r == 0 && i < request->n_steps; i++)
+		r = nc_hooks_plan(execution, i);
+	if (r < 0)
+		return nc_execution_fail(execution, "internal_error",
+			"Prepare what holds it from inside: %s", nc_errno_text(r));
 	for (size_t i = 0; i < request->n_steps; i++) {
 		if (!execution->step[i].runtime->compile.argv || execution->step[i].program)
 			continue;
@@ -370,13 +396,17 @@ void nc_execution_plan(struct nc_execution *execution)
 	}
 	add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
 	for (size_t i = 0; i < request->n_steps; i++) {
-		if (execution->step[i].runtime->run_argv_for)
+		/* not earlier: the program of the step before could change it */
+		if (nc_hooks_has_file(&execution->step[i]) && i > 0)
+			add_stage(execution, NC_STAGE_HOOK, i, false, false);
+		if (execution->step[i].runtime->run_argv_for || execution->step[i].node_forbids)
 			add_stage(execution, NC_STAGE_PROBE, i, false, false);
 		add_stage(
 			execution, NC_STAGE_RUN, i, false, i == request->n_steps - 1 && !captures);
 	}
 	if (captures)
 		add_stage(execution, NC_STAGE_CAPTURE, 0, false, true);
+	return 0;
 }
 
 static int join_inputs(struct nc_execution *execution, size_t i)
@@ -418,6 +448,7 @@ void nc_execution_prepare(struct nc_execution *execution)
 		r = route(execution);
 	if (r < 0)
 		return;
+	execution->alone = is_alone(execution);
 	set_limits(execution);
 	set_wish(execution);
 	if (check_host(execution) < 0)

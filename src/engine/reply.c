@@ -11,6 +11,7 @@
 #include "engine/alerts.h"
 #include "engine/denials.h"
 #include "engine/execution.h"
+#include "engine/hooks.h"
 #include "policy/json.h"
 #include "policy/suggest.h"
 
@@ -293,6 +294,8 @@ static json_t *step_denials(const struct nc_step_state *step)
 	if (r == 0 && step->report)
 		r = nc_denials_add_report(list, step->report);
 	if (r == 0)
+		r = nc_hooks_denials(step, list);
+	if (r == 0)
 		r = nc_denials_add_end(list, &step->end);
 	return r == 0 ? take_ptr(list) : NULL;
 }
@@ -307,9 +310,12 @@ static json_t *denials_json(const struct nc_execution *execution, const struct n
 		r = nc_denials_add(list, &execution->refused);
 	if (r == 0)
 		r = nc_access_denials(execution->reach, list);
-	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++)
+	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++) {
 		if (execution->step[i].report)
 			r = nc_denials_add_report(list, execution->step[i].report);
+		if (r == 0)
+			r = nc_hooks_denials(&execution->step[i], list);
+	}
 	if (r == 0)
 		r = nc_denials_add_end(list, end);
 	return r == 0 ? take_ptr(list) : NULL;
@@ -321,8 +327,8 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 	bool ran = step->has_run || step->compiled_badly;
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
-	return json_pack(
-		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, "
+			 "s:o, s:o, s:o}",
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
@@ -333,7 +339,8 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings, "suggested", suggested_json(step), "denials", step_denials(step));
+		findings, "suggested", suggested_json(step), "denials", step_denials(step),
+		"noticed", nc_hooks_noticed(step));
 }
 
 json_t *nc_execution_name(const struct nc_execution *execution)
@@ -374,7 +381,8 @@ static enum nc_severity risk_of(const struct nc_execution *execution)
 static int merge_steps(const struct nc_execution *execution, json_t *reply)
 {
 	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
-		"language_reason", "diagnostic", "findings", "suggested", "cached_program"};
+		"language_reason", "diagnostic", "findings", "suggested", "cached_program",
+		"noticed"};
 	const struct nc_step_state *last = nc_execution_last(execution);
 	json_t *steps = json_array();
 	json_t *said = json_array_get(steps, 0);
@@ -437,7 +445,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		nc_severity_names[risk_of(execution)], "strength",
 		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		denials_json(execution, &sum), "alerts",
-		nc_alerts_json(&sum, last ? last->output_bytes : 0, execution->terms), "limits",
+		nc_alerts_json(execution, &sum, last ? last->output_bytes : 0), "limits",
 		limits_json(execution, &sum), "usage",
 		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",

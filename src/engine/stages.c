@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "egress/client.h"
 #include "engine/execution.h"
+#include "engine/hooks.h"
 #include "engine/installer.h"
 
 #define MB (1024ULL * 1024)
@@ -15,6 +16,9 @@
 /* What moving files may take; their pages count as memory of whoever wrote them. */
 #define FILES_MEMORY (64 * MB)
 #define FILES_WALL_MS 60000U
+
+/* Words of a language's run step. */
+#define RUN_WORDS_MAX 8U
 
 /* Room for the streams beside the files. */
 #define STREAM_EXTRA (2U << 20)
@@ -29,6 +33,11 @@ static bool is_build(const struct nc_stage *stage, const struct nc_execution *ex
 {
 	return stage->kind == NC_STAGE_COMPILE || stage->kind == NC_STAGE_FETCH ||
 	       (stage->kind == NC_STAGE_PUT && stage->step < execution->request.n_steps);
+}
+
+static bool puts_files(const struct nc_stage *stage)
+{
+	return stage->kind == NC_STAGE_PUT || stage->kind == NC_STAGE_HOOK;
 }
 
 static void find_paths(
@@ -70,16 +79,35 @@ static void set_variable(const char **list, size_t *count, const char *word)
 	list[(*count)++] = word;
 }
 
+static struct nc_hook_places hook_places(const struct paths *paths)
+{
+	return (struct nc_hook_places){paths->workspace, paths->temporary};
+}
+
+/* What loads the hook; a library that the caller wants loaded stands behind it. */
+static void set_hook(const struct nc_execution *execution, const struct nc_step_state *step,
+	const struct paths *paths, const char **list, size_t *count, struct nc_buf *variable)
+{
+	const struct nc_hook_places places = hook_places(paths);
+	const char *besides = NULL;
+
+	for (size_t i = 0; step->language.language == NC_PYTHON && i < *count && !besides; i++)
+		besides = nc_text_after(list[i], nc_hooks_variable_name(step));
+	nc_hooks_variable(execution, step, &places, besides, variable);
+	if (variable->error == 0)
+		set_variable(list, count, nc_buf_text(variable));
+}
+
 /*
  * The words of a template, those that lead to the environment, and then the pairs, each winning
  * over those before; they are copied.
  */
 static int fill_env(struct nc_execution *execution, const struct paths *paths,
-	const char *const *template, const char *const *environment,
-	const struct nc_request_pairs *const *pairs)
+	const struct nc_step_state *hooked, const char *const *template,
+	const char *const *environment, const struct nc_request_pairs *const *pairs)
 {
 	const char *list[2 * NC_REQUEST_ENV_MAX + 64] = {NULL};
-	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20);
+	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20), variable = NC_BUF(1U << 20);
 	size_t n_template = 0, count = 0;
 	const char *word;
 	int r = 0;
@@ -102,6 +130,10 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 		word += strlen(word) + 1)
 		if (count < sizeof(list) / sizeof(list[0]) - 1)
 			set_variable(list, &count, word);
+	if (hooked && nc_hooks_has_file(hooked))
+		set_hook(execution, hooked, paths, list, &count, &variable);
+	if (variable.error < 0)
+		return variable.error;
 	nc_env_fill(&execution->env, paths->workspace, paths->temporary, list);
 	return 0;
 }
@@ -114,21 +146,50 @@ static int fill_argv(struct nc_execution *execution, const char *const *template
 		&execution->argv.buf, &execution->argv.count);
 }
 
+/* The run's own words, and those that hold the interpreter behind its name. */
+static int fill_run_argv(struct nc_execution *execution, const struct nc_step_state *step,
+	const struct paths *paths, const struct nc_request_words *args)
+{
+	const char *const *template = step->run_argv ? step->run_argv : step->runtime->run.argv;
+	const char *words[NC_NODE_FLAGS_MAX + RUN_WORDS_MAX + 1] = {NULL};
+	size_t n = 0;
+
+	words[n++] = *template ++;
+	for (const char *const *flag = step->node_flags; *flag; flag++)
+		words[n++] = *flag;
+	while (*template && n < sizeof(words) / sizeof(words[0]) - 1)
+		words[n++] = *template ++;
+	assert(!*template);
+	return fill_argv(execution, words, paths, args);
+}
+
 /* The request's files, and the code of one step to be compiled or of all to be run. */
 static int fill_stream(struct nc_execution *execution, const struct nc_stage *stage)
 {
 	const struct nc_request *request = &execution->request;
 	struct nc_buf *stream = &execution->stream;
 	bool build = is_build(stage, execution);
+	const struct nc_step_state *hooked = stage->kind == NC_STAGE_HOOK
+						     ? &execution->step[stage->step]
+					     : build ? NULL
+						     : &execution->step[0];
 
 	stream->max = NC_REQUEST_FILES_SIZE_MAX + (size_t)NC_REQUEST_STEPS_MAX * NC_TAKEN_MAX +
 		      STREAM_EXTRA;
-	for (size_t i = 0; i < request->files.count; i++) {
+	if (hooked && nc_hooks_has_file(hooked)) {
+		struct nc_hook_places places;
+		struct paths paths;
+
+		find_paths(execution, hooked, &paths);
+		places = hook_places(&paths);
+		nc_hooks_put(execution, hooked, &places, stream);
+	}
+	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
 
 		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
 	}
-	for (size_t i = 0; i < request->n_steps; i++) {
+	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->n_steps; i++) {
 		const struct nc_step_state *step = &execution->step[i];
 
 		if (build && i != stage->step)
@@ -151,9 +212,9 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 	char bytes[32], files[32];
 
 	nc_word_add(&execution->argv, "nacre-files");
-	nc_word_add(&execution->argv, stage->kind == NC_STAGE_PUT ? "put" : "get");
+	nc_word_add(&execution->argv, puts_files(stage) ? "put" : "get");
 	execution->order.flags |= NC_ORDER_FILES;
-	if (stage->kind == NC_STAGE_PUT)
+	if (puts_files(stage))
 		return;
 	(void)snprintf(bytes, sizeof(bytes), "%u", NC_TAKEN_MAX);
 	(void)snprintf(files, sizeof(files), "%u", NC_CAPTURE_FILES_MAX);
@@ -238,17 +299,18 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	case NC_STAGE_COMPILE:
 		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
 		return r < 0 ? r
-			     : fill_env(execution, &paths, step->runtime->compile.env, NULL, NULL);
+			     : fill_env(execution, &paths, NULL, step->runtime->compile.env, NULL,
+				       NULL);
 	case NC_STAGE_PROBE:
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
-		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL);
+		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL, NULL);
 	case NC_STAGE_RUN:
-		r = fill_argv(execution, step->run_argv ? step->run_argv : step->runtime->run.argv,
-			&paths, &request->step[stage->step].args);
+		r = fill_run_argv(execution, step, &paths, &request->step[stage->step].args);
 		return r < 0 ? r
-			     : fill_env(execution, &paths, step->runtime->run.env,
+			     : fill_env(execution, &paths, step, step->runtime->run.env,
 				       environment_words(execution, step), pairs);
 	case NC_STAGE_PUT:
+	case NC_STAGE_HOOK:
 	case NC_STAGE_FETCH:
 	case NC_STAGE_CAPTURE:
 		break;
@@ -286,7 +348,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
 	r = fill_words(execution, stage);
-	if (r == 0 && stage->kind == NC_STAGE_PUT)
+	if (r == 0 && puts_files(stage))
 		r = fill_stream(execution, stage);
 	if (r == 0)
 		r = execution->argv.buf.error < 0 ? execution->argv.buf.error
@@ -308,7 +370,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	spec->next = !stage->first;
 	spec->image_fd = spec->input_fd = -EBADF;
 	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;
-	if (stage->kind == NC_STAGE_PUT) {
+	if (puts_files(stage)) {
 		spec->input = nc_buf_text(&execution->stream);
 		spec->input_size = execution->stream.size;
 	} else if (stage->kind == NC_STAGE_RUN) {

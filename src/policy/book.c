@@ -208,12 +208,16 @@ static void set_list(struct nc_value *value, const char *const *list)
 static void set_profile(struct nc_policy_values *values, enum nc_profile profile)
 {
 	set_number(&values->mode, profile == NC_PROFILE_AUDIT ? NC_MODE_AUDIT : NC_MODE_ENFORCE);
+	set_number(
+		&values->hooks, profile == NC_PROFILE_STRICT ? NC_HOOKS_ENFORCE : NC_HOOKS_REPORT);
 	for (enum nc_rule_id rule = 1; rule < NC_RULE_MAX; rule++)
 		set_number(&values->severity[rule], nc_rules[rule].severity);
 	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)
 		set_number(&values->risk[level], nc_verdicts_built_in[level]);
 	for (enum nc_signal signal = 0; signal < NC_SIGNAL_MAX; signal++)
 		set_number(&values->alert[signal], nc_threat_thresholds[signal]);
+	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)
+		set_number(&values->respond[level], NC_RESPOND_REPORT);
 	for (size_t i = 0; profile == NC_PROFILE_STRICT && i < NC_LANGUAGE_MAX; i++) {
 		const struct nc_policy_lists *from = &nc_lists_built_in[i];
 		struct nc_language_policy *to = &values->language[i];

@@ -26,6 +26,11 @@ enum check {
 	CHECK_PACKAGES, /* only when it installs */
 	CHECK_GIT,
 	CHECK_HISTORY,
+	CHECK_AWK,    /* system() in its program */
+	CHECK_TAR,    /* options that run commands */
+	CHECK_EDITOR, /* -c ':!COMMAND' */
+	CHECK_RSYNC,  /* hosts, and --delete */
+	CHECK_HASH,   /* -p PROGRAM gives it another name */
 };
 
 struct program {
@@ -35,11 +40,12 @@ struct program {
 };
 
 static const struct program programs[] = {
-	{"ash", CHECK_SHELL, NC_RULE_NONE},
 	{"apk", CHECK_PACKAGES, NC_RULE_NONE},
 	{"apt", CHECK_PACKAGES, NC_RULE_NONE},
 	{"apt-get", CHECK_PACKAGES, NC_RULE_NONE},
+	{"ash", CHECK_SHELL, NC_RULE_NONE},
 	{"at", CHECK_NOTHING, NC_RULE_PERSIST},
+	{"awk", CHECK_AWK, NC_RULE_NONE},
 	{"bash", CHECK_SHELL, NC_RULE_NONE},
 	{"batch", CHECK_NOTHING, NC_RULE_PERSIST},
 	{"builtin", CHECK_WRAPPER, NC_RULE_NONE},
@@ -53,6 +59,7 @@ static const struct program programs[] = {
 	{"chroot", CHECK_WRAPPER1, NC_RULE_PRIVILEGE},
 	{"chrt", CHECK_WRAPPER1, NC_RULE_NONE},
 	{"command", CHECK_WRAPPER, NC_RULE_NONE},
+	{"coproc", CHECK_WRAPPER, NC_RULE_NONE},
 	{"cp", CHECK_WRITES_LAST, NC_RULE_NONE},
 	{"crontab", CHECK_NOTHING, NC_RULE_PERSIST},
 	{"csh", CHECK_SHELL, NC_RULE_NONE},
@@ -66,14 +73,17 @@ static const struct program programs[] = {
 	{"docker", CHECK_NOTHING, NC_RULE_ADMIN},
 	{"env", CHECK_WRAPPER, NC_RULE_NONE},
 	{"eval", CHECK_EVAL, NC_RULE_NONE},
+	{"ex", CHECK_EDITOR, NC_RULE_NONE},
 	{"exec", CHECK_WRAPPER, NC_RULE_NONE},
 	{"fdisk", CHECK_NOTHING, NC_RULE_DESTROY},
 	{"find", CHECK_FIND, NC_RULE_NONE},
 	{"flock", CHECK_WRAPPER1, NC_RULE_NONE},
 	{"ftp", CHECK_NETWORK, NC_RULE_NETWORK},
+	{"gawk", CHECK_AWK, NC_RULE_NONE},
 	{"gdb", CHECK_NOTHING, NC_RULE_TRACE},
 	{"git", CHECK_GIT, NC_RULE_NONE},
 	{"halt", CHECK_NOTHING, NC_RULE_ADMIN},
+	{"hash", CHECK_HASH, NC_RULE_NONE},
 	{"history", CHECK_HISTORY, NC_RULE_NONE},
 	{"insmod", CHECK_NOTHING, NC_RULE_KERNEL_MODULE},
 	{"install", CHECK_WRITES_LAST, NC_RULE_NONE},
@@ -88,6 +98,7 @@ static const struct program programs[] = {
 	{"losetup", CHECK_NOTHING, NC_RULE_ADMIN},
 	{"lua", CHECK_CODE, NC_RULE_NONE},
 	{"masscan", CHECK_NETWORK, NC_RULE_RAW_SOCKET},
+	{"mawk", CHECK_AWK, NC_RULE_NONE},
 	{"minerd", CHECK_NOTHING, NC_RULE_MINER},
 	{"mkfs", CHECK_NOTHING, NC_RULE_DESTROY},
 	{"mkfs.ext4", CHECK_NOTHING, NC_RULE_DESTROY},
@@ -109,6 +120,7 @@ static const struct program programs[] = {
 	{"npm", CHECK_PACKAGES, NC_RULE_NONE},
 	{"nsenter", CHECK_WRAPPER, NC_RULE_ESCAPE},
 	{"nslookup", CHECK_NETWORK, NC_RULE_NETWORK},
+	{"nvim", CHECK_EDITOR, NC_RULE_NONE},
 	{"parallel", CHECK_WRAPPER, NC_RULE_NONE},
 	{"parted", CHECK_NOTHING, NC_RULE_DESTROY},
 	{"passwd", CHECK_NOTHING, NC_RULE_PRIVILEGE},
@@ -127,9 +139,10 @@ static const struct program programs[] = {
 	{"reboot", CHECK_NOTHING, NC_RULE_ADMIN},
 	{"rm", CHECK_DELETE, NC_RULE_NONE},
 	{"rmmod", CHECK_NOTHING, NC_RULE_KERNEL_MODULE},
-	{"rsync", CHECK_NETWORK, NC_RULE_NONE},
+	{"rsync", CHECK_RSYNC, NC_RULE_NONE},
 	{"ruby", CHECK_CODE, NC_RULE_NONE},
 	{"scp", CHECK_NETWORK, NC_RULE_REMOTE_ACCESS},
+	{"script", CHECK_WRAPPER, NC_RULE_NONE},
 	{"setcap", CHECK_NOTHING, NC_RULE_SETUID_BIT},
 	{"setpriv", CHECK_WRAPPER, NC_RULE_PRIVILEGE},
 	{"setsid", CHECK_WRAPPER, NC_RULE_NONE},
@@ -146,6 +159,7 @@ static const struct program programs[] = {
 	{"sudo", CHECK_WRAPPER, NC_RULE_PRIVILEGE},
 	{"sysctl", CHECK_NOTHING, NC_RULE_ADMIN},
 	{"systemctl", CHECK_NOTHING, NC_RULE_ADMIN},
+	{"tar", CHECK_TAR, NC_RULE_NONE},
 	{"tcpdump", CHECK_NOTHING, NC_RULE_RAW_SOCKET},
 	{"tee", CHECK_WRITES, NC_RULE_NONE},
 	{"telnet", CHECK_NETWORK, NC_RULE_REMOTE_ACCESS},
@@ -159,7 +173,10 @@ static const struct program programs[] = {
 	{"unshare", CHECK_WRAPPER, NC_RULE_PRIVILEGE},
 	{"useradd", CHECK_NOTHING, NC_RULE_PRIVILEGE},
 	{"usermod", CHECK_NOTHING, NC_RULE_PRIVILEGE},
+	{"vi", CHECK_EDITOR, NC_RULE_NONE},
+	{"vim", CHECK_EDITOR, NC_RULE_NONE},
 	{"visudo", CHECK_NOTHING, NC_RULE_PRIVILEGE},
+	{"watch", CHECK_WRAPPER, NC_RULE_NONE},
 	{"wget", CHECK_NETWORK, NC_RULE_NETWORK},
 	{"wipefs", CHECK_NOTHING, NC_RULE_DESTROY},
 	{"xargs", CHECK_WRAPPER, NC_RULE_NONE},
@@ -248,6 +265,7 @@ static const struct {
 	{"time", "fo"},
 	{"timeout", "sk"},
 	{"unshare", "SG"},
+	{"watch", "n"},
 	{"xargs", "ILPnsdEa"},
 };
 
@@ -263,15 +281,22 @@ static bool takes_word(const struct nc_datum *option, const char *program, size_
 	return false;
 }
 
-/* Takes a wrapper away: its name, its options, NAME=value, and words of its own. */
-static void unwrap(const struct nc_scan *scan, struct nc_command *command, uint32_t own,
+/*
+ * Takes a wrapper away: its name, its options, NAME=value, and words of its own. Returns how many
+ * words there may be besides that belong to long options.
+ */
+static uint32_t unwrap(const struct nc_scan *scan, struct nc_command *command, uint32_t own,
 	const char *program, size_t size)
 {
+	uint32_t unsure = 0;
+
 	drop(command, 1);
 	while (command->count > 0) {
 		const struct nc_datum *word = word_of(scan, command, 0);
 		bool option = begins(word, "-") && word->size > 1;
 
+		if (begins(word, "--") && word->size > 2 && !memchr(word->text, '=', word->size))
+			unsure++;
 		if (option)
 			drop(command, takes_word(word, program, size) ? 2 : 1);
 		else if (word->kind == NC_DATUM_TEXT && memchr(word->text, '=', word->size) &&
@@ -281,9 +306,10 @@ static void unwrap(const struct nc_scan *scan, struct nc_command *command, uint3
 			drop(command, 1);
 			own--;
 		} else {
-			return;
+			break;
 		}
 	}
+	return unsure;
 }
 
 const char *nc_command_program(
@@ -296,7 +322,7 @@ const char *nc_command_program(
 		if (!program || command->count == 1 ||
 			(program->check != CHECK_WRAPPER && program->check != CHECK_WRAPPER1))
 			return name;
-		unwrap(scan, command, program->check == CHECK_WRAPPER1, name, *ret_size);
+		(void)unwrap(scan, command, program->check == CHECK_WRAPPER1, name, *ret_size);
 	}
 	return NULL;
 }
@@ -308,6 +334,8 @@ enum nc_language nc_command_interprets(const char *program, size_t size)
 	if ((size == 4 && memcmp(program, "node", 4) == 0) ||
 		(size == 6 && memcmp(program, "nodejs", 6) == 0))
 		return NC_JAVASCRIPT;
+	if (size == 2 && memcmp(program, "su", 2) == 0)
+		return NC_SHELL;
 	if (size >= 2 && size <= 4 && memcmp(program + size - 2, "sh", 2) == 0) {
 		const struct program *known = find_program(program, size);
 
@@ -339,7 +367,8 @@ bool nc_command_downloads(const char *program, size_t size)
 {
 	const struct program *known = find_versioned(program, size);
 
-	return known && (known->check == CHECK_NETWORK || known->check == CHECK_NETCAT);
+	return known && (known->check == CHECK_NETWORK || known->check == CHECK_NETCAT ||
+				known->check == CHECK_RSYNC);
 }
 
 bool nc_command_reads_input(const struct nc_scan *scan, const struct nc_command *command)
@@ -371,6 +400,28 @@ static const struct nc_datum *behind_option(
 	return nc_datum(&scan->data, 0);
 }
 
+/*
+ * What languages without a grammar here hand to a shell: system("COMMAND"), as awk, Perl, Ruby, PHP
+ * and Lua write it. Returns whether there is one.
+ */
+static bool queue_system(struct nc_scan *scan, uint32_t node, const struct nc_datum *word)
+{
+	const char *end = word->text + word->size, *close;
+	const char *call =
+		word->kind == NC_DATUM_TEXT ? memmem(word->text, word->size, "system(", 7) : NULL;
+	struct nc_datum code = *word;
+
+	if (!call || call + 7 >= end)
+		return call != NULL;
+	code.text = call + 7;
+	if (*code.text != '"' && *code.text != '\'')
+		return true;
+	close = memchr(code.text + 1, *code.text, (size_t)(end - code.text - 1));
+	code.size = (uint32_t)((close ? close : end) - ++code.text);
+	nc_scan_queue(scan, NC_SHELL, node, &code, true);
+	return true;
+}
+
 static void check_code(struct nc_scan *scan, uint32_t node, const struct nc_command *command,
 	const char *name, size_t size)
 {
@@ -385,10 +436,12 @@ static void check_code(struct nc_scan *scan, uint32_t node, const struct nc_comm
 		return;
 	if (code->decoded)
 		nc_scan_find_datum(scan, NC_RULE_EVAL_DECODED, node, code);
-	if (language >= 0)
+	if (language >= 0) {
 		nc_scan_queue(scan, language, node, code, false);
-	else
-		nc_scan_find_datum(scan, NC_RULE_EVAL, node, code);
+		return;
+	}
+	nc_scan_find_datum(scan, NC_RULE_EVAL, node, code);
+	(void)queue_system(scan, node, code);
 }
 
 /* All words of eval together are code. */
@@ -482,6 +535,22 @@ static void check_kill(struct nc_scan *scan, uint32_t node, const struct nc_comm
 	nc_scan_find_datum(scan, NC_RULE_KILL, node, word_of(scan, command, 1));
 }
 
+/* What stands behind a mark at which a word begins, or that is in it, is run by a shell. */
+static void queue_behind(
+	struct nc_scan *scan, uint32_t node, const struct nc_datum *word, const char *mark)
+{
+	const char *at = word->kind == NC_DATUM_TEXT
+				 ? memmem(word->text, word->size, mark, strlen(mark))
+				 : NULL;
+	struct nc_datum code = *word;
+
+	if (!at || (at != word->text && *mark != '='))
+		return;
+	code.text = at + strlen(mark);
+	code.size = (uint32_t)(word->text + word->size - code.text);
+	nc_scan_queue(scan, NC_SHELL, node, &code, false);
+}
+
 static void check_network(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
 	scan->report->needs.network = true;
@@ -490,6 +559,8 @@ static void check_network(struct nc_scan *scan, uint32_t node, const struct nc_c
 
 		if (word->kind == NC_DATUM_NONE)
 			scan->report->needs.unknown = true;
+		queue_behind(scan, node, word, "ProxyCommand=");
+		queue_behind(scan, node, word, "-oProxyCommand=");
 		/* curl -d @FILE, -F name=@FILE: what is sent */
 		if (word->kind == NC_DATUM_TEXT && memchr(word->text, '@', word->size)) {
 			struct nc_datum file = *word;
@@ -570,12 +641,83 @@ static void check_packages(struct nc_scan *scan, uint32_t node, const struct nc_
 static void check_git(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
 	static const char *const remote[] = {"clone", "fetch", "pull", "push", "ls-remote", NULL};
+	/* settings that are commands, with what stands before these */
+	static const char *const runs[] = {"core.pager=", "core.editor=", "core.sshCommand=",
+		"core.fsmonitor=", "core.askPass=", "diff.external=", "sequence.editor=",
+		"gpg.program=", "credential.helper=!", NULL};
+	uint32_t verb_at = 1;
 
+	for (; begins(word_of(scan, command, verb_at), "-"); verb_at++) {
+		const struct nc_datum *option = word_of(scan, command, verb_at);
+
+		if (!nc_datum_is_text(option, "-c") && !nc_datum_is_text(option, "-C"))
+			continue;
+		verb_at++;
+		for (const char *const *run = runs; *run; run++)
+			queue_behind(scan, node, word_of(scan, command, verb_at), *run);
+		if (begins(word_of(scan, command, verb_at), "alias."))
+			queue_behind(scan, node, word_of(scan, command, verb_at), "=!");
+	}
 	for (const char *const *verb = remote; *verb; verb++)
-		if (nc_datum_is_text(word_of(scan, command, 1), *verb)) {
-			nc_scan_find_datum(scan, NC_RULE_NETWORK, node, word_of(scan, command, 1));
+		if (nc_datum_is_text(word_of(scan, command, verb_at), *verb)) {
+			nc_scan_find_datum(
+				scan, NC_RULE_NETWORK, node, word_of(scan, command, verb_at));
 			scan->report->needs.network = true;
 		}
+}
+
+static void check_tar(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+{
+	static const char *const runs[] = {
+		"--checkpoint-action=exec=", "--to-command=", "--use-compress-program=",
+		"--rsh-command=", "--info-script=", "--new-volume-script=", NULL};
+
+	for (uint32_t i = 1; i < command->count; i++)
+		for (const char *const *run = runs; *run; run++)
+			queue_behind(scan, node, word_of(scan, command, i), *run);
+}
+
+static void check_awk(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+{
+	for (uint32_t i = 1; i < command->count; i++)
+		if (queue_system(scan, node, word_of(scan, command, i))) {
+			nc_scan_find_datum(scan, NC_RULE_SHELL, node, word_of(scan, command, i));
+			scan->report->needs.subprocess = true;
+		}
+}
+
+/* vim -c ':!COMMAND', vim '+!COMMAND' */
+static void check_editor(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+{
+	for (uint32_t i = 1; i < command->count; i++) {
+		queue_behind(scan, node, word_of(scan, command, i), ":!");
+		queue_behind(scan, node, word_of(scan, command, i), "+!");
+		queue_behind(scan, node, word_of(scan, command, i), "!");
+	}
+}
+
+static void check_hash(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+{
+	for (uint32_t i = 1; i + 1 < command->count; i++)
+		if (nc_datum_is_text(word_of(scan, command, i), "-p"))
+			nc_scan_find_datum(
+				scan, NC_RULE_HIDDEN_NAME, node, word_of(scan, command, i + 1));
+}
+
+/* rsync --delete EMPTY/ TO: nothing is left there. */
+static void check_rsync(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+{
+	const struct nc_datum *to = word_of(scan, command, command->count - 1);
+
+	check_network(scan, node, command);
+	for (uint32_t i = 1; i < command->count; i++)
+		if (begins(word_of(scan, command, i), "--del"))
+			nc_scan_find_datum(scan,
+				to->kind == NC_DATUM_TEXT &&
+						nc_literal_is_precious(to->text, to->size)
+					? NC_RULE_DESTROY
+					: NC_RULE_DELETE,
+				node, to);
 }
 
 static void check_words(struct nc_scan *scan, uint32_t node, const struct nc_command *command,
@@ -620,6 +762,21 @@ static void check_words(struct nc_scan *scan, uint32_t node, const struct nc_com
 	case CHECK_GIT:
 		check_git(scan, node, command);
 		break;
+	case CHECK_AWK:
+		check_awk(scan, node, command);
+		break;
+	case CHECK_TAR:
+		check_tar(scan, node, command);
+		break;
+	case CHECK_EDITOR:
+		check_editor(scan, node, command);
+		break;
+	case CHECK_RSYNC:
+		check_rsync(scan, node, command);
+		break;
+	case CHECK_HASH:
+		check_hash(scan, node, command);
+		break;
 	case CHECK_HISTORY:
 		if (command->count > 1)
 			nc_scan_find_datum(
@@ -633,15 +790,22 @@ static void check_words(struct nc_scan *scan, uint32_t node, const struct nc_com
 }
 
 /* env -S TEXT: the text is a command with its words. */
-static void check_split(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
+static void check_split(struct nc_scan *scan, uint32_t node, const struct nc_command *command,
+	const char *name, size_t size)
 {
-	if (nc_datum_is_text(word_of(scan, command, 0), "env"))
-		nc_scan_queue(scan, NC_SHELL, node, behind_option(scan, command, 'S'), false);
+	if (size != 3 || memcmp(name, "env", 3) != 0)
+		return;
+	nc_scan_queue(scan, NC_SHELL, node, behind_option(scan, command, 'S'), false);
+	for (uint32_t i = 1; i < command->count; i++) {
+		queue_behind(scan, node, word_of(scan, command, i), "-S");
+		queue_behind(scan, node, word_of(scan, command, i), "--split-string=");
+	}
 }
 
 void nc_command_judge(struct nc_scan *scan, uint32_t node, const struct nc_command *command)
 {
 	struct nc_command rest = *command;
+	uint32_t unsure = 0; /* words that may belong to a wrapper */
 
 	if (scan->learning || scan->unrolling)
 		return;
@@ -664,6 +828,14 @@ void nc_command_judge(struct nc_scan *scan, uint32_t node, const struct nc_comma
 		if (word_of(scan, &rest, 0)->decoded)
 			nc_scan_find(scan, NC_RULE_HIDDEN_NAME, node, name, size);
 		program = find_versioned(name, size);
+		/* watch 'a b', flock FILE -c 'a b': a shell takes it apart */
+		if (!program && rest.count < command->count && memchr(name, ' ', size))
+			nc_scan_queue(scan, NC_SHELL, node, word_of(scan, &rest, 0), true);
+		if (!program && unsure > 0) {
+			unsure--;
+			drop(&rest, 1);
+			continue;
+		}
 		if (!program)
 			return;
 		nc_scan_find(scan, program->rule, node, name, size);
@@ -671,7 +843,7 @@ void nc_command_judge(struct nc_scan *scan, uint32_t node, const struct nc_comma
 			check_words(scan, node, &rest, program->check, name, size);
 			return;
 		}
-		check_split(scan, node, &rest);
-		unwrap(scan, &rest, program->check == CHECK_WRAPPER1, name, size);
+		check_split(scan, node, &rest, name, size);
+		unsure += unwrap(scan, &rest, program->check == CHECK_WRAPPER1, name, size);
 	}
 }

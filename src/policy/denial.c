@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "policy/hooks.h"
+#include "policy/rules.h"
 
 /* Calls that are refused for the same reason. A name may stand in several: the first counts. */
 struct group {
@@ -222,6 +224,20 @@ void nc_denial_of_finding(const struct nc_finding *finding, struct nc_denial *re
 		.allow_with = "another policy: `policy`, --policy",
 		.instead = finding->remedy};
 	set_id(ret_denial, "static", finding->rule);
+}
+
+void nc_denial_of_hook(const struct nc_hook_record *record, struct nc_denial *ret_denial)
+{
+	const struct nc_rule_text *rule = &nc_rules[record->rule];
+
+	*ret_denial = (struct nc_denial){.rule = rule->id,
+		.object = record->object,
+		.line = record->line,
+		.count = record->count,
+		.message = rule->why,
+		.allow_with = "another policy: `policy`, --policy",
+		.instead = rule->remedy};
+	set_id(ret_denial, "language", rule->id);
 }
 
 void nc_denial_of_risk(enum nc_severity risk, struct nc_denial *ret_denial)

@@ -15,7 +15,7 @@
 /* All texts but the id are static, or borrowed from whom it was made of. */
 struct nc_denial {
 	char id[NC_DENIAL_ID_MAX];
-	const char *layer;	/* "static", "seccomp", "limit" or "request" */
+	const char *layer;	/* "static", "language", "seccomp", "limit" or "request" */
 	const char *rule;	/* what it was held against: a rule, a group of calls, a limit */
 	const char *object;	/* the call, the limit or the thing in the program */
 	uint32_t line;		/* in the program; 0: not known */
@@ -54,6 +54,10 @@ void nc_denial_of_limit(enum nc_denial_limit limit, uint64_t count, struct nc_de
 
 /* A finding for which the policy refuses the program; borrows from it. */
 void nc_denial_of_finding(const struct nc_finding *finding, struct nc_denial *ret_denial);
+
+/* What a hook inside of the interpreter refused; borrows from the record. */
+struct nc_hook_record;
+void nc_denial_of_hook(const struct nc_hook_record *record, struct nc_denial *ret_denial);
 
 /* A risk that the policy refuses although no finding alone would have been. */
 void nc_denial_of_risk(enum nc_severity risk, struct nc_denial *ret_denial);

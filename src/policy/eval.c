@@ -10,11 +10,37 @@
 #include "policy/texts.h"
 #include "policy/use.h"
 
+/* Takes away what leads to a module through another: "platform.os.system" is "os.system". */
+static void strip_outer(const struct nc_scan *scan, const char **text, size_t *size)
+{
+	const char *end = *text + *size, *dot;
+
+	while ((dot = memchr(*text, '.', (size_t)(end - *text)))) {
+		const char *next = memchr(dot + 1, '.', (size_t)(end - dot - 1));
+		size_t length = (size_t)((next ? next : end) - dot - 1);
+		const char *const *inner = scan->analyser->inner_modules;
+
+		while (*inner && (strlen(*inner) != length || memcmp(*inner, dot + 1, length) != 0))
+			inner++;
+		/* socket.socket is a class, and f().os anything */
+		if (*inner && (dot == *text || dot[-1] == ')' ||
+				      ((size_t)(dot - *text) == length &&
+					      memcmp(*text, dot + 1, length) == 0)))
+			return;
+		if (!*inner)
+			return;
+		*text = dot + 1;
+		*size = (size_t)(end - *text);
+	}
+}
+
 /* Takes prefixes away that change nothing: "builtins.eval" is "eval". */
 static void strip(const struct nc_scan *scan, const char **text, size_t *size)
 {
 	const char *const *prefix = scan->analyser->transparent;
 
+	if (scan->analyser->inner_modules)
+		strip_outer(scan, text, size);
 	while (prefix && *prefix) {
 		size_t length = strlen(*prefix);
 
@@ -545,8 +571,7 @@ static void assign_members(struct nc_scan *scan, uint32_t left, uint32_t datum)
 	}
 }
 
-/* Binds what an assignment names: a name, a member, or several at once. */
-static void assign(struct nc_scan *scan, uint32_t left, uint32_t datum)
+void nc_eval_assign(struct nc_scan *scan, uint32_t left, uint32_t datum)
 {
 	const struct nc_datum *to = nc_scan_datum(scan, left);
 	uint32_t size, scope = scan->scope;
@@ -597,7 +622,7 @@ static uint32_t assignment(struct nc_scan *scan, uint32_t node)
 	}
 	/* an annotation without a value binds nothing */
 	if (right)
-		assign(scan, left, datum);
+		nc_eval_assign(scan, left, datum);
 	return datum;
 }
 

@@ -31,6 +31,9 @@ uint32_t nc_eval_argument_number(
 const struct nc_datum *nc_eval_keyword(
 	const struct nc_scan *scan, const struct nc_call *call, const char *name);
 
+/* Binds what an assignment names: a name, a member, or several at once. */
+void nc_eval_assign(struct nc_scan *scan, uint32_t left, uint32_t datum);
+
 /* Works out a node and all below it once more, with what names stand for by now. */
 uint32_t nc_eval_again(struct nc_scan *scan, uint32_t node);
 

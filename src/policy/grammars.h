@@ -5,6 +5,7 @@
 const void *tree_sitter_bash(void);
 const void *tree_sitter_go(void);
 const void *tree_sitter_javascript(void);
+const void *tree_sitter_typescript(void);
 const void *tree_sitter_python(void);
 const void *tree_sitter_rust(void);
 

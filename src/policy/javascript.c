@@ -1,4 +1,4 @@
-/* JavaScript, and TypeScript as far as its grammar goes: names, modules, hidden texts. */
+/* JavaScript and TypeScript: names, modules, hidden texts. */
 #include <string.h>
 
 #include "base/text.h"
@@ -34,6 +34,11 @@ static const struct nc_kind_name kinds[] = {
 	{"binary_expression", NC_KIND_BINARY},
 	{"parenthesized_expression", NC_KIND_WRAPPER},
 	{"await_expression", NC_KIND_WRAPPER},
+	{"non_null_expression", NC_KIND_WRAPPER},
+	/* what a type says stands beside the one child that has a value */
+	{"as_expression", NC_KIND_CHOICE},
+	{"satisfies_expression", NC_KIND_CHOICE},
+	{"type_assertion", NC_KIND_CHOICE},
 	{"ternary_expression", NC_KIND_CHOICE},
 	{"sequence_expression", NC_KIND_CHOICE},
 	{"array", NC_KIND_LIST},
@@ -46,6 +51,7 @@ static const struct nc_kind_name kinds[] = {
 	{"augmented_assignment_expression", NC_KIND_ASSIGN},
 	{"variable_declarator", NC_KIND_DECLARE},
 	{"import_statement", NC_KIND_IMPORT},
+	{"import_require_clause", NC_KIND_IMPORT},
 	{"import_clause", NC_KIND_IMPORT_LIST},
 	{"named_imports", NC_KIND_IMPORT_LIST},
 	{"import_specifier", NC_KIND_IMPORT_AS},
@@ -60,6 +66,8 @@ static const struct nc_kind_name kinds[] = {
 	{"class_declaration", NC_KIND_CLASS},
 	{"formal_parameters", NC_KIND_PARAMETERS},
 	{"assignment_pattern", NC_KIND_TYPED},
+	{"required_parameter", NC_KIND_TYPED},
+	{"optional_parameter", NC_KIND_TYPED},
 	{"if_statement", NC_KIND_BRANCH},
 	{"switch_statement", NC_KIND_BRANCH},
 	{"try_statement", NC_KIND_BRANCH},
@@ -84,6 +92,7 @@ static const struct nc_name_rule names[] = {
 	{"WebSocket", NC_USE_CONNECT, NC_RULE_NETWORK, 0},
 	{"Worker", NC_USE_THREAD, NC_RULE_NONE, 0},
 	{"XMLHttpRequest", NC_USE_NOTHING, NC_RULE_NETWORK, 0},
+	{"_load", NC_USE_IMPORT, NC_RULE_NONE, 0},
 	{"atob()", NC_USE_DECODE, NC_RULE_NONE, 0},
 	{"axios", NC_USE_CONNECT, NC_RULE_NETWORK, 0},
 	{"axios.*", NC_USE_CONNECT, NC_RULE_NETWORK, 0},
@@ -169,7 +178,6 @@ static const struct nc_name_rule names[] = {
 	{"import", NC_USE_IMPORT, NC_RULE_NONE, 0},
 	{"importScripts", NC_USE_IMPORT, NC_RULE_NONE, 0},
 	{"js-yaml.load", NC_USE_NOTHING, NC_RULE_NONE, 0},
-	{"module._load", NC_USE_IMPORT, NC_RULE_NONE, 0},
 	{"navigator.sendBeacon", NC_USE_CONNECT, NC_RULE_NETWORK, 0},
 	{"net.Socket", NC_USE_NOTHING, NC_RULE_NETWORK, 0},
 	{"net.Socket().connect", NC_USE_NOTHING, NC_RULE_NETWORK, 0},
@@ -182,6 +190,7 @@ static const struct nc_name_rule names[] = {
 	{"process.abort", NC_USE_NOTHING, NC_RULE_NONE, 0},
 	{"process.binding", NC_USE_NOTHING, NC_RULE_INTROSPECT, 0},
 	{"process.dlopen", NC_USE_NOTHING, NC_RULE_NATIVE, 0},
+	{"process.getBuiltinModule", NC_USE_IMPORT, NC_RULE_NONE, 0},
 	{"process.kill", NC_USE_NOTHING, NC_RULE_KILL, 0},
 	{"process.seteuid", NC_USE_NOTHING, NC_RULE_PRIVILEGE, 0},
 	{"process.setgid", NC_USE_NOTHING, NC_RULE_PRIVILEGE, 0},
@@ -234,6 +243,7 @@ static const struct nc_name_rule imports[] = {
 	{"process", NC_USE_NOTHING, NC_RULE_NONE, 0},
 	{"raw-socket", NC_USE_CONNECT, NC_RULE_RAW_SOCKET, 0},
 	{"ref-napi", NC_USE_NOTHING, NC_RULE_NATIVE, 0},
+	{"repl", NC_USE_NOTHING, NC_RULE_EVAL, 0},
 	{"shelljs", NC_USE_COMMAND, NC_RULE_NONE, 0},
 	{"ssh2", NC_USE_CONNECT, NC_RULE_REMOTE_ACCESS, 0},
 	{"tls", NC_USE_CONNECT, NC_RULE_NONE, 0},
@@ -297,7 +307,8 @@ static void import_statement(struct nc_scan *scan, uint32_t node)
 			nc_scan_bind(scan, alias_text, alias_size,
 				nc_eval_member(scan, module, text, size));
 		} else if (tree->nodes[i].kind == NC_KIND_IDENTIFIER &&
-			   (tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_LIST ||
+			   (tree->nodes[i].parent == node || /* import a = require("x") */
+				   tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_LIST ||
 				   tree->nodes[tree->nodes[i].parent].kind == NC_KIND_IMPORT_ALL)) {
 			text = nc_tree_text(tree, i, &size);
 			nc_scan_bind(scan, text, size, module);
@@ -384,9 +395,11 @@ static uint32_t fold_call(
 	const struct nc_datum *first = nc_eval_argument(scan, call, 0);
 
 	if (nc_datum_is_name(function, "require") || nc_datum_is_name(function, "import") ||
-		nc_datum_is_name(function, "constructor._load"))
+		nc_datum_is_name(function, "constructor._load") ||
+		nc_datum_is_name(function, "_load") || /* "module." is transparent */
+		nc_datum_is_name(function, "process.getBuiltinModule"))
 		return module_name(scan, first);
-	if (nc_datum_is_name(function, "createRequire")) /* "module." is transparent */
+	if (nc_datum_is_name(function, "createRequire"))
 		return nc_datum_name(&scan->data, "require", 7);
 	if (nc_datum_is_name(function, "String.fromCharCode") ||
 		nc_datum_is_name(function, "String.fromCodePoint"))
@@ -545,22 +558,90 @@ static void leave_member(struct nc_scan *scan, uint32_t node)
 		tree->nodes[node].datum = tree->nodes[object].datum;
 }
 
-/* setTimeout("code", 1) */
+/* import("data:text/javascript,CODE"), also with ";base64" in front of the comma. */
+static void judge_data_url(struct nc_scan *scan, uint32_t node, const struct nc_datum *url)
+{
+	const char *comma =
+		nc_datum_is_plain(url) && url->size > 5 && memcmp(url->text, "data:", 5) == 0
+			? memchr(url->text, ',', url->size)
+			: NULL;
+	struct nc_datum code = *url;
+	bool hidden;
+
+	if (!comma)
+		return;
+	hidden = memmem(url->text, (size_t)(comma - url->text), ";base64", 7);
+	code.size -= (uint32_t)(comma + 1 - code.text);
+	code.text = comma + 1;
+	code = *nc_datum(
+		&scan->data, nc_texts_decode(scan, &code,
+				     hidden ? nc_decode_base64 : nc_decode_percent, hidden));
+	nc_scan_find_datum(scan, hidden ? NC_RULE_EVAL_DECODED : NC_RULE_EVAL, node, &code);
+	nc_scan_queue(scan, scan->job->language, node, &code, false);
+}
+
+/* Whether the options of a worker say that its first argument is code: {eval: true}. */
+static bool says_eval(const struct nc_tree *tree, uint32_t options)
+{
+	uint32_t size;
+	const char *text = options ? nc_tree_text(tree, options, &size) : NULL;
+
+	return text && size <= NC_NAME_TEXT_MAX && memmem(text, size, "eval", 4);
+}
+
+/* Whether a call runs the text that it is given first, beside those that the tables name. */
+static bool runs_text(struct nc_scan *scan, uint32_t function, uint32_t first)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t name = nc_tree_child(tree, function, NC_ROLE_ATTRIBUTE);
+
+	if (nc_tree_is(tree, function, "setTimeout") || nc_tree_is(tree, function, "setInterval"))
+		return true;
+	/* every function's constructor is Function; that of a class of one's own is called by new
+	 */
+	if (name && nc_tree_is(tree, name, "constructor"))
+		return tree->text[tree->nodes[tree->nodes[function].parent].start] != 'n';
+	return (nc_datum_is_name(nc_scan_datum(scan, function), "worker_threads.Worker") ||
+		       nc_tree_is(tree, function, "Worker")) &&
+	       says_eval(tree, nc_tree_next(tree, first));
+}
+
 static void leave_call(struct nc_scan *scan, uint32_t node)
 {
 	const struct nc_tree *tree = &scan->tree;
 	uint32_t function = nc_tree_child(tree, node, NC_ROLE_FUNCTION);
-	uint32_t arguments = nc_tree_child(tree, node, NC_ROLE_ARGUMENTS), first;
+	uint32_t arguments = nc_tree_child(tree, node, NC_ROLE_ARGUMENTS);
+	uint32_t first = arguments ? nc_tree_first(tree, arguments) : 0;
 
-	if (!function || !arguments ||
-		(!nc_tree_is(tree, function, "setTimeout") &&
-			!nc_tree_is(tree, function, "setInterval")))
+	if (!function || !first || nc_scan_datum(scan, first)->kind != NC_DATUM_TEXT)
 		return;
-	first = nc_tree_first(tree, arguments);
-	if (first && nc_scan_datum(scan, first)->kind == NC_DATUM_TEXT) {
+	if (nc_tree_is(tree, function, "import"))
+		judge_data_url(scan, node, nc_scan_datum(scan, first));
+	if (runs_text(scan, function, first)) {
 		nc_scan_find_datum(scan, NC_RULE_EVAL, node, nc_scan_datum(scan, first));
 		nc_scan_queue(scan, scan->job->language, node, nc_scan_datum(scan, first), false);
 	}
+}
+
+/* import("x").then(m => ...): the module is what the function gets. */
+static void bind_promised(struct nc_scan *scan, uint32_t parameters)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t arguments = tree->nodes[tree->nodes[parameters].parent].parent;
+	uint32_t call = tree->nodes[arguments].parent;
+	uint32_t function = nc_tree_child(tree, call, NC_ROLE_FUNCTION);
+	uint32_t name = function ? nc_tree_child(tree, function, NC_ROLE_ATTRIBUTE) : 0;
+	uint32_t object = function ? nc_tree_child(tree, function, NC_ROLE_OBJECT) : 0;
+	uint32_t to = parameters;
+
+	if (tree->nodes[arguments].kind != NC_KIND_ARGUMENTS || !name || !object ||
+		!nc_tree_is(tree, name, "then") ||
+		nc_scan_datum(scan, object)->kind != NC_DATUM_NAME)
+		return;
+	if (tree->nodes[to].kind == NC_KIND_PARAMETERS)
+		to = nc_tree_first(tree, to);
+	if (to)
+		nc_eval_assign(scan, to, tree->nodes[object].datum);
 }
 
 static void leave(struct nc_scan *scan, uint32_t node)
@@ -576,6 +657,13 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	case NC_KIND_CALL:
 		leave_call(scan, node);
 		break;
+	case NC_KIND_PARAMETERS:
+		bind_promised(scan, node);
+		break;
+	case NC_KIND_IDENTIFIER:
+		if (tree->nodes[node].role == NC_ROLE_PARAMETERS)
+			bind_promised(scan, node);
+		break;
 	case NC_KIND_IMPORT:
 		import_statement(scan, node);
 		break;
@@ -589,18 +677,13 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	}
 }
 
-const struct nc_analyser nc_javascript = {
-	.name = "javascript",
-	.grammar = tree_sitter_javascript,
-	.kinds = kinds,
-	.names = names,
-	.n_names = sizeof(names) / sizeof(names[0]),
-	.imports = imports,
-	.n_imports = sizeof(imports) / sizeof(imports[0]),
-	.transparent = transparent,
-	.is_hoisted = true,
-	.enter = nc_eval_enter,
-	.leave = leave,
-	.fold_call = fold_call,
+#define JAVASCRIPT(own_name, own_grammar)                                                          \
+	.name = (own_name), .grammar = (own_grammar), .kinds = kinds, .names = names,              \
+	.n_names = sizeof(names) / sizeof(names[0]), .imports = imports,                           \
+	.n_imports = sizeof(imports) / sizeof(imports[0]), .transparent = transparent,             \
+	.is_hoisted = true, .enter = nc_eval_enter, .leave = leave, .fold_call = fold_call,        \
 	.fold_method = fold_method,
-};
+
+/* Types say nothing about what a program does; their grammar has all of JavaScript's nodes. */
+const struct nc_analyser nc_javascript = {JAVASCRIPT("javascript", tree_sitter_javascript)};
+const struct nc_analyser nc_typescript = {JAVASCRIPT("typescript", tree_sitter_typescript)};

@@ -9,6 +9,9 @@
 
 #define PATH_TEXT_MAX 512U
 #define URL_HOST_MAX 253U
+/* What may stand in front of "://", and between that and the end of a host. */
+#define SCHEME_MAX 64U
+#define AUTHORITY_MAX 1024U
 
 /*
  * Paths that say something by themselves. One that begins with '/' is meant with all below it;
@@ -244,7 +247,8 @@ bool nc_literal_is_precious(const char *path, size_t size)
 /* The host of "scheme://user@host:port/path"; 0 if there is none. */
 static size_t find_host(const char *text, size_t size, const char **ret_host)
 {
-	const char *at = memmem(text, size, "://", 3);
+	/* a scheme is short, and texts may be long and be looked at often */
+	const char *at = memmem(text, size < SCHEME_MAX ? size : SCHEME_MAX, "://", 3);
 	size_t length = 0, left;
 
 	if (!at || at == text)
@@ -254,6 +258,8 @@ static size_t find_host(const char *text, size_t size, const char **ret_host)
 			return 0;
 	at += 3;
 	left = size - (size_t)(at - text);
+	if (left > AUTHORITY_MAX)
+		left = AUTHORITY_MAX;
 	for (size_t i = 0; i < left && !strchr("/?# \t\r\n\"'<>", at[i]); i++) {
 		length = i + 1;
 		if (at[i] == '@') {

@@ -159,3 +159,14 @@ int nc_policy_analyse(struct nc_policy *policy, enum nc_language language, const
 	*ret_report = take_ptr(report);
 	return 0;
 }
+
+bool nc_policy_refuses(const struct nc_policy *policy, enum nc_rule_id rule)
+{
+	return nc_scale_refuses(&policy->scale, rule);
+}
+
+const struct nc_policy_lists *nc_policy_lists(
+	const struct nc_policy *policy, enum nc_language language)
+{
+	return &policy->lists[language];
+}

@@ -137,6 +137,13 @@ void nc_policy_free(struct nc_policy *policy);
 int nc_policy_analyse(struct nc_policy *policy, enum nc_language language, const char *text,
 	size_t size, struct nc_report **ret_report);
 
+/* Whether it refuses a program for one finding by this rule alone. */
+bool nc_policy_refuses(const struct nc_policy *policy, enum nc_rule_id rule);
+
+/* The lists that hold for a language; they are the policy's. */
+const struct nc_policy_lists *nc_policy_lists(
+	const struct nc_policy *policy, enum nc_language language);
+
 void nc_report_free(struct nc_report *report);
 
 static inline void nc_policy_freep(struct nc_policy **place)

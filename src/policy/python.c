@@ -5,6 +5,7 @@
 #include "policy/grammars.h"
 #include "policy/python.h"
 #include "policy/texts.h"
+#include "policy/use.h"
 
 static const struct nc_kind_name kinds[] = {
 	{"comment", NC_KIND_COMMENT},
@@ -64,6 +65,7 @@ static const struct nc_kind_name kinds[] = {
 	{"while_statement", NC_KIND_LOOP},
 	{"for_statement", NC_KIND_LOOP},
 	{"return_statement", NC_KIND_RETURN},
+	{"decorator", NC_KIND_RETURN}, /* what stands there is called */
 	{"expression_statement", NC_KIND_STATEMENT},
 	{"as_pattern", NC_KIND_WITH_ITEM},
 	{0},
@@ -94,6 +96,8 @@ static const struct nc_name_rule names[] = {
 	{"bz2.decompress()", NC_USE_DECODE, NC_RULE_NONE, 0},
 	{"bz2.decompress().*", NC_USE_DECODE, NC_RULE_NONE, 0},
 	{"cPickle.loads", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
+	{"cProfile.run", NC_USE_CODE, NC_RULE_NONE, 0},
+	{"cProfile.runctx", NC_USE_CODE, NC_RULE_NONE, 0},
 	{"cffi.FFI", NC_USE_NOTHING, NC_RULE_NATIVE, 0},
 	{"cloudpickle.loads", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
 	{"code.InteractiveInterpreter", NC_USE_NOTHING, NC_RULE_EVAL, 0},
@@ -222,6 +226,8 @@ static const struct nc_name_rule names[] = {
 	{"pandas.read_csv", NC_USE_READ, NC_RULE_NONE, 0},
 	{"paramiko.SSHClient", NC_USE_NOTHING, NC_RULE_REMOTE_ACCESS, 0},
 	{"paramiko.SSHClient().connect", NC_USE_CONNECT, NC_RULE_REMOTE_ACCESS, 0},
+	{"pdb.run", NC_USE_CODE, NC_RULE_NONE, 0},
+	{"pdb.runeval", NC_USE_CODE, NC_RULE_NONE, 0},
 	{"pickle.Unpickler", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
 	{"pickle.load", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
 	{"pickle.loads", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
@@ -229,6 +235,8 @@ static const struct nc_name_rule names[] = {
 	{"pip.main", NC_USE_NOTHING, NC_RULE_PACKAGES, 0},
 	{"platform.popen", NC_USE_SHELL, NC_RULE_NONE, 0},
 	{"posix.system", NC_USE_SHELL, NC_RULE_NONE, 0},
+	{"profile.run", NC_USE_CODE, NC_RULE_NONE, 0},
+	{"profile.runctx", NC_USE_CODE, NC_RULE_NONE, 0},
 	{"pty.spawn", NC_USE_COMMAND, NC_RULE_RUN, 0},
 	{"pwd.getpwall", NC_USE_NOTHING, NC_RULE_ACCOUNTS, 0},
 	{"pwd.getpwnam", NC_USE_NOTHING, NC_RULE_ACCOUNTS, 0},
@@ -288,6 +296,7 @@ static const struct nc_name_rule names[] = {
 	{"urllib3.PoolManager", NC_USE_NOTHING, NC_RULE_NETWORK, 0},
 	{"urllib3.PoolManager().request", NC_USE_CONNECT, NC_RULE_NETWORK, 1},
 	{"uvicorn.run", NC_USE_LISTEN, NC_RULE_LISTEN, 0},
+	{"webbrowser.get", NC_USE_SHELL, NC_RULE_NONE, 0},
 	{"websockets.connect", NC_USE_CONNECT, NC_RULE_NETWORK, 0},
 	{"winreg.*", NC_USE_NOTHING, NC_RULE_PERSIST, 0},
 	{"yaml.full_load", NC_USE_NOTHING, NC_RULE_DESERIALISE, 0},
@@ -366,6 +375,10 @@ static const struct {
 /* What a frame's or module's tables of names hold is what stands there by itself. */
 static const char *const transparent[] = {"builtins.", "__builtins__.", "__builtin__.",
 	"globals().", "locals().", "vars().", "__main__.", "sys.modules.", "__import__().", NULL};
+
+/* Modules that others import, and that can be had from these: platform.os is os. */
+static const char *const inner_modules[] = {
+	"builtins", "ctypes", "importlib", "os", "shutil", "socket", "subprocess", "sys", NULL};
 
 void nc_python_attribute(struct nc_scan *scan, uint32_t node, const char *text, size_t size)
 {
@@ -527,6 +540,23 @@ static void leave_member(struct nc_scan *scan, uint32_t node)
 		tree->nodes[node].datum = tree->nodes[object].datum;
 }
 
+/* A function that becomes a member of a class is called as one, which is not followed. */
+static void leave_assignment(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t right = nc_tree_child(tree, node, NC_ROLE_RIGHT), around = node;
+
+	/* the statement, the body, the class */
+	for (int i = 0; i < 3 && tree->nodes[around].kind != NC_KIND_CLASS; i++) {
+		around = tree->nodes[around].parent;
+		if (tree->nodes[around].kind == NC_KIND_FUNCTION)
+			return;
+	}
+	if (right && tree->nodes[around].kind == NC_KIND_CLASS &&
+		nc_scan_datum(scan, right)->kind == NC_DATUM_NAME)
+		nc_use_judge(scan, right, NULL, tree->nodes[right].datum);
+}
+
 static void leave(struct nc_scan *scan, uint32_t node)
 {
 	struct nc_node *at = nc_scan_node(scan, node);
@@ -547,6 +577,9 @@ static void leave(struct nc_scan *scan, uint32_t node)
 		break;
 	case NC_KIND_MEMBER:
 		leave_member(scan, node);
+		break;
+	case NC_KIND_ASSIGN:
+		leave_assignment(scan, node);
 		break;
 	case NC_KIND_SUBSCRIPT:
 		folded = subscript(scan, node);
@@ -582,6 +615,7 @@ const struct nc_analyser nc_python = {
 	.imports = imports,
 	.n_imports = sizeof(imports) / sizeof(imports[0]),
 	.transparent = transparent,
+	.inner_modules = inner_modules,
 	.enter = nc_eval_enter,
 	.leave = leave,
 	.fold_call = nc_python_call,

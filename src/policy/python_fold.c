@@ -8,6 +8,7 @@
 #include "policy/literal.h"
 #include "policy/python.h"
 #include "policy/texts.h"
+#include "policy/use.h"
 
 /* The numbers of "[a:b:c]" as they are written; unset ones stay. */
 static bool read_slice(const char *text, size_t size, long long part[static 3], bool set[static 3])
@@ -310,11 +311,14 @@ static uint32_t fold_map(struct nc_scan *scan, const struct nc_call *call)
 
 /* operator.attrgetter("system") is a function that takes that member of what it is given. */
 #define GETTER "@member."
+/* operator.methodcaller("system", ...) calls it as well. */
+#define CALLER "@method."
+_Static_assert(sizeof(GETTER) == sizeof(CALLER), "both are as long");
 
-static uint32_t fold_getter(struct nc_scan *scan, const struct nc_datum *name)
+static uint32_t fold_getter(struct nc_scan *scan, const struct nc_datum *name, const char *which)
 {
-	static const struct nc_datum getter = {
-		.kind = NC_DATUM_NAME, .text = GETTER, .size = sizeof(GETTER) - 2};
+	const struct nc_datum getter = {
+		.kind = NC_DATUM_NAME, .text = which, .size = sizeof(GETTER) - 2};
 
 	return nc_datum_is_plain(name)
 		       ? nc_datum_member(&scan->data, &getter, name->text, name->size)
@@ -350,12 +354,18 @@ uint32_t nc_python_call(
 	if (nc_datum_is_name(function, "pathlib.Path.home"))
 		return nc_datum_text(&scan->data, "~", 1);
 	if (nc_datum_is_name(function, "operator.attrgetter"))
-		return fold_getter(scan, first);
+		return fold_getter(scan, first, GETTER);
+	if (nc_datum_is_name(function, "operator.methodcaller"))
+		return fold_getter(scan, first, CALLER);
 	if (nc_datum_is_name(function, "shlex.split"))
 		return nc_texts_split(scan, first, NULL);
 	if (function->size > prefix && memcmp(function->text, GETTER, prefix) == 0)
 		return nc_eval_member(scan, nc_eval_argument_number(scan, call, 0),
 			function->text + prefix, function->size - prefix);
+	if (function->size > prefix && memcmp(function->text, CALLER, prefix) == 0)
+		nc_use_judge(scan, call->node, NULL,
+			nc_eval_member(scan, nc_eval_argument_number(scan, call, 0),
+				function->text + prefix, function->size - prefix));
 	return fold_decoder(scan, call, function);
 }
 

@@ -80,18 +80,21 @@ void nc_scale_init(struct nc_scale *scale, const struct nc_policy_options *optio
 			options->verdicts ? options->verdicts[level] : nc_verdicts_built_in[level];
 }
 
-/* Whether a program is refused for this finding alone. */
-static bool refuses(const struct nc_scale *scale, const struct nc_finding *finding)
+static bool refuses(const struct nc_scale *scale, const char *rule, enum nc_severity severity)
 {
 	static const char lists[] = "policy.";
 
 	if (scale->profile == NC_PROFILE_AUDIT)
 		return false;
-	if (scale->verdicts[finding->severity] == NC_VERDICT_REFUSE)
+	if (scale->verdicts[severity] == NC_VERDICT_REFUSE)
 		return true;
 	return scale->profile == NC_PROFILE_STRICT &&
-	       (strncmp(finding->rule, lists, sizeof(lists) - 1) == 0 ||
-		       finding->rule == nc_rules[NC_RULE_PARSE].id);
+	       (strncmp(rule, lists, sizeof(lists) - 1) == 0 || rule == nc_rules[NC_RULE_PARSE].id);
+}
+
+bool nc_scale_refuses(const struct nc_scale *scale, enum nc_rule_id rule)
+{
+	return refuses(scale, nc_rules[rule].id, scale->severities[rule]);
 }
 
 static int by_points(const void *left, const void *right)
@@ -134,8 +137,10 @@ void nc_risk_judge(struct nc_report *report)
 	if (scale->profile == NC_PROFILE_AUDIT && report->verdict == NC_VERDICT_REFUSE)
 		report->verdict = NC_VERDICT_MICROVM;
 	for (size_t i = 0; i < report->n_findings; i++) {
-		report->findings[i].refuses = refuses(scale, &report->findings[i]);
-		if (report->findings[i].refuses)
+		struct nc_finding *finding = &report->findings[i];
+
+		finding->refuses = refuses(scale, finding->rule, finding->severity);
+		if (finding->refuses)
 			report->verdict = NC_VERDICT_REFUSE;
 	}
 }

@@ -71,6 +71,7 @@ struct nc_analyser {
 	const struct nc_name_rule *imports;
 	size_t n_imports;
 	/* Prefixes that change nothing: "builtins." and the like; NULL closes the list. */
+	const char *const *inner_modules; /* that can be had from other modules; or NULL */
 	const char *const *transparent;
 	bool is_hoisted; /* functions exist before the line that defines them is reached */
 	void (*enter)(struct nc_scan *scan, uint32_t node);
@@ -84,6 +85,7 @@ struct nc_analyser {
 
 extern const struct nc_analyser nc_python;
 extern const struct nc_analyser nc_javascript;
+extern const struct nc_analyser nc_typescript;
 extern const struct nc_analyser nc_shell;
 extern const struct nc_analyser nc_go;
 extern const struct nc_analyser nc_rust;
@@ -113,7 +115,8 @@ struct nc_scan {
 	struct nc_scopes scopes;
 	struct nc_job jobs[NC_JOBS_MAX];
 	uint32_t n_jobs;
-	uint64_t deadline_ns;
+	uint64_t deadline_ns; /* of parsing */
+	uint64_t walk_end_ns;
 	/* the job at hand */
 	const struct nc_job *job;
 	const struct nc_analyser *analyser;

@@ -159,22 +159,32 @@ static uint32_t expansion(struct nc_scan *scan, uint32_t node)
 	return 0;
 }
 
+/* Whether a word is split there; marks is what IFS was set to. */
+static bool separates(char c, bool bare, const struct nc_datum *marks)
+{
+	return c == SEPARATOR || (bare && isspace((unsigned char)c)) ||
+	       (bare && marks->kind == NC_DATUM_TEXT && memchr(marks->text, c, marks->size));
+}
+
 /* Adds a word that the shell may split: at $IFS, and at blanks of a bare $variable. */
 static void add_split(struct nc_scan *scan, struct nc_command *command, uint32_t number, bool bare)
 {
+	const struct nc_binding *binding = bare ? nc_scan_lookup(scan, "IFS", 3) : NULL;
+	const struct nc_datum *marks = nc_datum(&scan->data, binding ? binding->datum : 0);
 	const struct nc_datum *word = nc_datum(&scan->data, number);
 	uint32_t begin = 0;
 
-	if (word->kind != NC_DATUM_TEXT ||
-		(!memchr(word->text, SEPARATOR, word->size) &&
-			!(bare && memchr(word->text, ' ', word->size)))) {
+	if (word->kind != NC_DATUM_TEXT) {
 		nc_command_add(command, number);
 		return;
 	}
 	for (uint32_t i = 0; i <= word->size; i++) {
-		if (i < word->size && word->text[i] != SEPARATOR &&
-			!(bare && isspace((unsigned char)word->text[i])))
+		if (i < word->size && !separates(word->text[i], bare, marks))
 			continue;
+		if (begin == 0 && i == word->size) { /* nothing to split */
+			nc_command_add(command, number);
+			return;
+		}
 		if (i > begin)
 			nc_command_add(command, nc_datum_derive(&scan->data, word->text + begin,
 							i - begin, word, false));
@@ -598,10 +608,43 @@ static void judge_later(struct nc_scan *scan, uint32_t node, const struct nc_com
 	nc_scan_queue(scan, NC_SHELL, node, &code, true);
 }
 
+/* set -- WORD...: what "$@" is from here on. */
+static void set_words(struct nc_scan *scan, const struct nc_command *command)
+{
+	uint32_t *items, begin = 1;
+
+	while (begin < command->count && !nc_datum_is_text(word_of(scan, command, begin), "--"))
+		begin++;
+	if (++begin >= command->count)
+		return;
+	items = nc_arena_alloc(&scan->arena, (command->count - begin) * sizeof(*items));
+	if (!items)
+		return;
+	memcpy(items, command->words + begin, (command->count - begin) * sizeof(*items));
+	for (size_t i = 0; i < 2; i++)
+		nc_scan_bind(scan, i == 0 ? "@" : "*", 1,
+			nc_datum_list(&scan->data, NC_DATUM_LIST, items, command->count - begin));
+}
+
+/* source <(COMMAND), bash <(COMMAND): what that prints is code. */
+static void judge_printed(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_tree *tree = &scan->tree;
+
+	for (uint32_t child = nc_tree_first(tree, node); child; child = nc_tree_next(tree, child))
+		if (tree->nodes[child].kind == NC_KIND_SUBSTITUTION &&
+			tree->text[tree->nodes[child].start] == '<')
+			nc_scan_queue(scan, NC_SHELL, node, nc_scan_datum(scan, child), true);
+}
+
 static void judge_program(struct nc_scan *scan, uint32_t node, const struct nc_command *command,
 	const char *program, size_t size)
 {
 	bool interpreter = nc_command_is_interpreter(program, size);
+
+	if (nc_command_interprets(program, size) == NC_SHELL ||
+		is_one_of(program, size, ".", "source"))
+		judge_printed(scan, node);
 
 	if ((interpreter || is_one_of(program, size, "eval", "source") ||
 		    is_one_of(program, size, ".", "exec")) &&
@@ -613,12 +656,21 @@ static void judge_program(struct nc_scan *scan, uint32_t node, const struct nc_c
 	judge_itself(scan, node, command);
 	if (is_one_of(program, size, "alias", "trap"))
 		judge_later(scan, node, command);
+	if (is_one_of(program, size, "set", "set"))
+		set_words(scan, command);
+}
+
+static uint32_t only_datum(const struct nc_scan *scan, uint32_t node)
+{
+	uint32_t only = nc_tree_only(&scan->tree, node);
+
+	return only ? scan->tree.nodes[only].datum : 0;
 }
 
 static void command(struct nc_scan *scan, uint32_t node)
 {
-	uint32_t child = nc_tree_first(&scan->tree, node);
-	uint32_t printed = 0;
+	uint32_t child = nc_tree_first(&scan->tree, node), printed = 0;
+	uint32_t text = nc_tree_child_of_kind(&scan->tree, node, NC_KIND_HERESTRING);
 	bool first = true;
 
 	while (child) {
@@ -635,7 +687,7 @@ static void command(struct nc_scan *scan, uint32_t node)
 		if (program)
 			judge_program(scan, node, &inner, program, size);
 		if (first)
-			printed = output(scan, &inner, 0);
+			printed = output(scan, &inner, text ? only_datum(scan, text) : 0);
 		first = false;
 	}
 	nc_scan_node(scan, node)->datum = printed;
@@ -671,6 +723,24 @@ static void judge_function(struct nc_scan *scan, uint32_t node)
 		nc_scan_find(scan, NC_RULE_FORK_BOMB, node, text, size);
 }
 
+/* Variables that make programs run something; all but the first two hold shell code. */
+static void judge_variable(
+	struct nc_scan *scan, uint32_t node, const char *name, uint32_t size, uint32_t value)
+{
+	static const char *const loads[] = {"LD_PRELOAD", "LD_AUDIT", NULL};
+	static const char *const runs[] = {"PROMPT_COMMAND", "PS4", "GIT_SSH_COMMAND", "PAGER",
+		"GIT_PAGER", "EDITOR", "GIT_EDITOR", NULL};
+
+	for (const char *const *at = loads; *at; at++)
+		if (strlen(*at) == size && memcmp(*at, name, size) == 0)
+			nc_scan_find(scan, NC_RULE_NATIVE, node, name, size);
+	for (const char *const *at = runs; *at; at++)
+		if (strlen(*at) == size && memcmp(*at, name, size) == 0)
+			nc_scan_queue(scan, NC_SHELL, node, nc_datum(&scan->data, value), true);
+	if (size == 8 && memcmp(name, "BASH_ENV", 8) == 0)
+		nc_scan_find(scan, NC_RULE_EVAL, node, name, size);
+}
+
 static void assign(struct nc_scan *scan, uint32_t node)
 {
 	const struct nc_tree *tree = &scan->tree;
@@ -681,7 +751,10 @@ static void assign(struct nc_scan *scan, uint32_t node)
 	if (!name)
 		return;
 	text = nc_tree_text(tree, name, &size);
-	nc_scan_bind(scan, text, size, value ? tree->nodes[value].datum : 0);
+	/* X= is an empty text, which is nothing in front of what follows */
+	nc_scan_bind(scan, text, size,
+		value ? tree->nodes[value].datum : nc_datum_text(&scan->data, "", 0));
+	judge_variable(scan, node, text, size, value ? tree->nodes[value].datum : 0);
 }
 
 /* for x in rm ls: the variable is the first of them, or any. */
@@ -710,11 +783,20 @@ static void judge_word(struct nc_scan *scan, uint32_t node)
 	nc_literal_judge(scan, node, nc_datum(&scan->data, at->datum), NC_ACCESS_MENTION);
 }
 
-static uint32_t only_datum(const struct nc_scan *scan, uint32_t node)
+/* What a command with redirections prints; it may read the text behind <<<. */
+static uint32_t redirected(struct nc_scan *scan, uint32_t node)
 {
-	uint32_t only = nc_tree_only(&scan->tree, node);
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t body = nc_tree_child(tree, node, NC_ROLE_BODY);
+	uint32_t text = nc_tree_child_of_kind(tree, node, NC_KIND_HERESTRING);
+	struct nc_command command;
+	size_t size;
 
-	return only ? scan->tree.nodes[only].datum : 0;
+	if (!body || !text || tree->nodes[body].kind != NC_KIND_COMMAND)
+		return body ? tree->nodes[body].datum : 0;
+	return program_of(scan, body, &command, &size)
+		       ? output(scan, &command, only_datum(scan, text))
+		       : 0;
 }
 
 static void leave_word(struct nc_scan *scan, uint32_t node)
@@ -767,6 +849,9 @@ static void leave(struct nc_scan *scan, uint32_t node)
 		break;
 	case NC_KIND_PIPELINE:
 		at->datum = pipeline(scan, node);
+		break;
+	case NC_KIND_REDIRECTED:
+		at->datum = redirected(scan, node);
 		break;
 	case NC_KIND_REDIRECT:
 		redirect(scan, node);

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "config/host.h"
+#include "policy/alone.h"
 
 /* What a suggestion is made of; complete is for what had to be left out. */
 struct suggestion {
@@ -116,25 +117,11 @@ static json_t *policy_json(struct suggestion *suggestion, enum nc_language langu
 	return NULL;
 }
 
-/* Code from text, machine code and what does not parse may need what no analysis sees. */
-static bool is_seen_whole(const struct nc_report *report)
-{
-	size_t count;
-	const struct nc_finding *finding = nc_report_findings(report, &count);
-
-	for (size_t i = 0; i < count; i++)
-		if (nc_text_after(finding[i].rule, "code.") ||
-			nc_text_after(finding[i].rule, "native.") ||
-			nc_text_after(finding[i].rule, "analysis."))
-			return false;
-	return !nc_report_needs(report)->unknown;
-}
-
 json_t *nc_suggest_json(const struct nc_report *report, enum nc_language language)
 {
 	const struct nc_needs *needs = nc_report_needs(report);
 	struct suggestion suggestion = {
-		.report = report, .needs = needs, .complete = is_seen_whole(report)};
+		.report = report, .needs = needs, .complete = nc_report_is_whole(report)};
 	json_t *policy, *binds;
 
 	if (nc_report_verdict(report) == NC_VERDICT_REFUSE)

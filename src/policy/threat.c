@@ -21,6 +21,9 @@ const uint64_t nc_threat_thresholds[NC_SIGNAL_MAX] = {
 	[NC_SIGNAL_WRITE_RATE] = 512,
 	[NC_SIGNAL_SWITCH_RATE] = 200000,
 	[NC_SIGNAL_CPU_SECONDS] = 3600,
+	[NC_SIGNAL_LANGUAGE_REFUSALS] = 16,
+	[NC_SIGNAL_START_RATE] = 200,
+	[NC_SIGNAL_SECRETS_PROBED] = 2,
 };
 
 static const struct {
@@ -45,6 +48,11 @@ static const struct {
 	SIGNAL(WRITE_RATE, LOW, "It kept the disk busy for everybody on the machine"),
 	SIGNAL(SWITCH_RATE, LOW, "It kept the scheduler busy for everybody on the machine"),
 	SIGNAL(CPU_SECONDS, LOW, "It computed for longer than programs here do"),
+	SIGNAL(LANGUAGE_REFUSALS, HIGH,
+		"It went on trying what the policy had refused inside the language"),
+	SIGNAL(START_RATE, MEDIUM, "It started programs faster than work needs them"),
+	SIGNAL(SECRETS_PROBED, HIGH,
+		"It looked for keys and passwords in one place after the other"),
 };
 
 bool nc_threat_is_wall(const char *rule)
@@ -81,4 +89,24 @@ size_t nc_threat_judge(const struct nc_signals *signals, const uint64_t *thresho
 	if (count > 0)
 		qsort(ret_alerts, count, sizeof(ret_alerts[0]), by_severity);
 	return count;
+}
+
+void nc_rate_add(struct nc_rate *rate, uint64_t now_ns, uint64_t total)
+{
+	uint64_t span_ms = (now_ns - rate->since_ns) / 1000000;
+
+	if (rate->since_ns == 0 || now_ns < rate->since_ns || total < rate->before) {
+		rate->since_ns = now_ns;
+		rate->before = total;
+		return;
+	}
+	if (span_ms < 1000)
+		return;
+	total -= rate->before;
+	rate->before += total;
+	rate->since_ns = now_ns;
+	/* no more than the total, whatever that is: nothing here can overflow */
+	total = total / span_ms * 1000 + total % span_ms * 1000 / span_ms;
+	if (total > rate->peak)
+		rate->peak = total;
 }

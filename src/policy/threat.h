@@ -28,6 +28,15 @@ extern const uint64_t nc_threat_thresholds[NC_SIGNAL_MAX];
 size_t nc_threat_judge(const struct nc_signals *signals, const uint64_t *thresholds,
 	struct nc_alert ret_alerts[static NC_SIGNAL_MAX]);
 
+/* How fast a total grew at most, over a second or so. Begins as zeroes. */
+struct nc_rate {
+	uint64_t since_ns, before;
+	uint64_t peak; /* per second; 0 until a second is over */
+};
+
+/* What the total is now; a clock or a total that went backwards begins anew. */
+void nc_rate_add(struct nc_rate *rate, uint64_t now_ns, uint64_t total);
+
 /* Whether a refused system call was aimed at what holds the box, by the rule of its denial. */
 bool nc_threat_is_wall(const char *rule);
 

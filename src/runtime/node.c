@@ -221,3 +221,42 @@ bool nc_node_diagnose(const struct nc_failure *failure, struct nc_diagnostic *di
 		nc_diagnostic_title(diagnostic, report.title);
 	return true;
 }
+
+static bool is_from(uint32_t major, uint32_t minor, uint32_t from_major, uint32_t from_minor)
+{
+	return major > from_major || (major == from_major && minor >= from_minor);
+}
+
+void nc_node_flags(const char *answer, const struct nc_node_bans *bans,
+	const char *ret_flags[static NC_NODE_FLAGS_MAX + 1])
+{
+	struct nc_span span = {answer, strlen(answer)};
+	uint32_t major = 0, minor = 0;
+	bool known = nc_span_number(&span, &major) && nc_span_skip(&span, ".") &&
+		     nc_span_number(&span, &minor);
+	size_t n = 0;
+
+	/* 20.11 and 21.3 can keep quiet about it; 22.13 and 23.5 call it ready */
+	if (known && (bans->programs || bans->workers || bans->writing) &&
+		is_from(major, minor, 20, 11) && !(major == 21 && minor < 3)) {
+		bool ready = is_from(major, minor, 23, 5) || (major == 22 && minor >= 13);
+
+		ret_flags[n++] = ready ? "--permission" : "--experimental-permission";
+		if (!ready)
+			ret_flags[n++] = "--disable-warning=ExperimentalWarning";
+		/* about what is allowed all the same, which a program's user did not ask for */
+		ret_flags[n++] = "--disable-warning=SecurityWarning";
+		ret_flags[n++] = "--allow-fs-read=*";
+		if (!bans->writing)
+			ret_flags[n++] = "--allow-fs-write=*";
+		if (!bans->programs)
+			ret_flags[n++] = "--allow-child-process";
+		if (!bans->workers)
+			ret_flags[n++] = "--allow-worker";
+		if (major >= 25)
+			ret_flags[n++] = "--allow-net"; /* the box has its own say about that */
+	}
+	if (known && bans->eval)
+		ret_flags[n++] = "--disallow-code-generation-from-strings";
+	ret_flags[n] = NULL;
+}

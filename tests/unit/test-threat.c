@@ -70,9 +70,34 @@ static void walls_are_rules_of_denials(void **state)
 	}
 }
 
+static void a_rate_is_that_of_the_fastest_second(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct nc_rate rate = {0};
+
+	(void)state;
+	nc_rate_add(&rate, 5 * second, 100);
+	nc_rate_add(&rate, 5 * second + second / 2, 1000);
+	assert_int_equal(rate.peak, 0); /* no second is over */
+	nc_rate_add(&rate, 6 * second, 1100);
+	assert_int_equal(rate.peak, 1000);
+	nc_rate_add(&rate, 8 * second, 1200);
+	assert_int_equal(rate.peak, 1000);
+	nc_rate_add(&rate, 10 * second, 9200);
+	assert_int_equal(rate.peak, 4000);
+	/* backwards: from there again */
+	nc_rate_add(&rate, 9 * second, 9300);
+	nc_rate_add(&rate, 10 * second, 100);
+	nc_rate_add(&rate, 11 * second, 200);
+	assert_int_equal(rate.peak, 4000);
+	nc_rate_add(&rate, 12 * second, UINT64_MAX);
+	assert_true(rate.peak > 4000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rate_is_that_of_the_fastest_second),
 		cmocka_unit_test(nothing_is_no_threat),
 		cmocka_unit_test(thresholds_are_reached_and_not_exceeded),
 		cmocka_unit_test(the_worst_comes_first),

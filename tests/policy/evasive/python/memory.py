@@ -1,0 +1,4 @@
+# nacre: language file.environment
+# policy: strict
+# input: /proc/self/mem
+open(input(), 'r+b')

@@ -1,0 +1,6 @@
+# nacre: language policy.import
+# policy: strict
+# input: os
+import importlib
+m = importlib.import_module(input())
+m.popen('id')

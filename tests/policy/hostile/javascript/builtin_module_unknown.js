@@ -1,0 +1,2 @@
+// nacre: found code.dynamic-import
+process.getBuiltinModule(process.argv[2]).exec('x');

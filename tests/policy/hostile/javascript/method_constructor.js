@@ -1,0 +1,2 @@
+// nacre: found code.eval
+[].map.constructor('return process')();

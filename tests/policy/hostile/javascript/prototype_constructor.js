@@ -1,0 +1,2 @@
+// nacre: found code.eval
+Function.prototype.constructor('return process')();

@@ -1,0 +1,7 @@
+# nacre: found process.shell
+import os
+
+
+@os.system
+def command():
+    pass

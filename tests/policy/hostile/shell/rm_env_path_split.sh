@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+/usr/bin/env -S 'rm -rf /'
+if [ -e done ]; then
+	echo "done"
+fi

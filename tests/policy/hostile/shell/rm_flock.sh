@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+flock /tmp/lock -c 'rm -rf /'
+if [ -e done ]; then
+	echo "done"
+fi

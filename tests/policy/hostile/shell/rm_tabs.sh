@@ -1,0 +1,3 @@
+# nacre: refused file.destroy
+x=$'rm\t-rf\t/'
+$x

@@ -1,0 +1,5 @@
+# nacre: refused file.destroy
+watch -n 5 'rm -rf /'
+if [ -e done ]; then
+	echo "done"
+fi
