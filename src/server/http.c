@@ -430,10 +430,6 @@ static bool check_head(struct nc_exchange *exchange, const char *version)
 		nc_problem(exchange, 400, "bad_path", NULL,
 			"Paths have letters, digits, '.', '_', '~', '-' and '/'",
 			"The path is none of ours");
-	else if (!has_body &&
-		 (nc_streq(exchange->method, "POST") || nc_streq(exchange->method, "PUT")))
-		nc_problem(exchange, 411, "length_required", "Content-Length",
-			"Send Content-Length, 0 for no body", "There is no length");
 	return exchange->status == 0;
 }
 

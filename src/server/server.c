@@ -69,6 +69,12 @@ static bool is_json(const struct nc_exchange *exchange)
 	       strncasecmp(type, "application/json", size) == 0;
 }
 
+static bool has_length(const struct nc_exchange *exchange)
+{
+	return nc_exchange_header(exchange, "Content-Length") ||
+	       nc_exchange_header(exchange, "Transfer-Encoding");
+}
+
 static bool is_too_often(struct nc_server *server, struct nc_exchange *exchange)
 {
 	struct nc_quota_refusal refusal = {0};
@@ -110,6 +116,9 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 		nc_reply_retry(exchange, 5);
 	} else if (!(route->flags & NC_ROUTE_FREE) && is_too_often(server, exchange)) {
 		return 0;
+	} else if (route->body_max > 0 && !has_length(exchange)) {
+		nc_problem(exchange, 411, "length_required", "Content-Length",
+			"Send Content-Length, 0 for no body", "There is no length");
 	} else if (route->flags & NC_ROUTE_JSON && !is_json(exchange)) {
 		nc_problem(exchange, 415, "not_json", "Content-Type",
 			"Send Content-Type: application/json", "The body has to be JSON");

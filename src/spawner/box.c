@@ -444,7 +444,9 @@ static void collect_usage(struct nc_box *box)
 	bill->oom_kills = usage.oom_kills;
 	box->end.hit |= usage.oom_kills > 0 ? NC_HIT_MEMORY : 0;
 	box->end.hit |= usage.pids_refused > 0 ? NC_HIT_PIDS : 0;
-	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT && box->end.signal == SIGKILL)
+	/* or a shell that tells of it, before we could end it too */
+	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT &&
+		(box->end.signal == SIGKILL || box->end.code == 128 + SIGKILL))
 		box->end.cause = NC_CAUSE_MEMORY;
 }
 

@@ -128,8 +128,8 @@ def test_files(sandbox):
     assert entries["a"]["type"] == "directory" and (entries["tool"]["type"], entries["tool"]["mode"]) == ("file", 0o755)
     found, = sandbox.ask("GET", "/files/stat?path=/workspace/a/b/data").json()["entries"]
     assert (found["size"], found["type"]) == (len(data), "file")
-    assert sandbox.ask("POST", "/files/move?from=/workspace/a&to=/workspace/moved/here", b"").status == 204
-    assert sandbox.ask("POST", "/files/directory?path=/workspace/x/y/z", b"").status == 204
+    assert sandbox.ask("POST", "/files/move?from=/workspace/a&to=/workspace/moved/here").status == 204
+    assert sandbox.ask("POST", "/files/directory?path=/workspace/x/y/z").status == 204
     assert sandbox.run("ls -d moved/here/b x/y/z")["exit_code"] == 0
     assert sandbox.ask("DELETE", "/files?path=/workspace/moved").status == 204
     for rest, method, status in (("/files?path=/workspace/moved", "GET", 404), ("/files?path=/workspace/moved", "DELETE", 404), ("/files?path=/workspace", "GET", 409),
@@ -174,14 +174,14 @@ def test_limits_hold_for_all_commands_together(daemon):
 
 def test_pause_and_resume(sandbox):
     counter = sandbox.run("i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done", background=True)
-    assert sandbox.ask("POST", "/pause", b"").json()["state"] == "paused"
+    assert sandbox.ask("POST", "/pause").json()["state"] == "paused"
     time.sleep(0.2)
     before = sandbox.command(counter["id"])["stdout"]
     time.sleep(0.4)
     assert sandbox.command(counter["id"])["stdout"] == before
     assert sandbox.ask("POST", "/commands", {"command": "true"}).status == 409
     assert sandbox.ask("GET", "/stats").json()["paused"] is True
-    assert sandbox.ask("POST", "/resume", b"").json()["state"] == "running"
+    assert sandbox.ask("POST", "/resume").json()["state"] == "running"
     time.sleep(0.4)
     assert len(sandbox.command(counter["id"])["stdout"]) > len(before)
 

@@ -65,12 +65,15 @@ def check(daemon, method, path, template, body=None, **options):
     operation = OPENAPI["paths"][template][method.lower()]
     assert str(answer.status) in operation["responses"], (path, answer.status, answer.body[:300])
     response = resolve(operation["responses"][str(answer.status)])
+    CHECKED.add((method, template, answer.status))
+    if answer.status == 204:
+        assert "content" not in response and not answer.body
+        return answer
     kind = answer.headers["content-type"].split(";")[0]
     assert kind in response["content"], (path, kind)
     if kind.endswith("json"):
         schema = {**response["content"][kind]["schema"], "components": OPENAPI["components"]}
         jsonschema.Draft202012Validator(schema).validate(answer.json())
-    CHECKED.add((method, template, answer.status))
     return answer
 
 
@@ -78,7 +81,62 @@ CHECKED = set()
 HELLO = {"language": "python", "code": "print('hello')"}
 
 
+def check_sandboxes(daemon):
+    """Every route of sandboxes, well used and badly."""
+    base = "/v1/sandboxes"
+    box = check(daemon, "POST", base, base, {"labels": {"a": "b"}}).json()["id"]
+    check(daemon, "POST", base, base, {"nope": 1})
+    check(daemon, "POST", base, base, {"image": "nowhere"})
+    check(daemon, "GET", base, base)
+    check(daemon, "GET", f"{base}?limit=x", base)
+    one = f"{base}/{{id}}"
+
+    def each(method, rest, *arguments, query="", **options):
+        template = one + rest
+        path = template.replace("{id}", box).replace("{command}", command) + query
+        return check(daemon, method, path, template, *arguments, **options)
+
+    raw = {"headers": {"Content-Type": "application/octet-stream"}}
+    command = each_id = check(daemon, "POST", f"{base}/{box}/commands", one + "/commands",
+                              {"command": "cat; sleep 60", "background": True, "keep_input": True, "terminal": True}).json()["id"]
+    each("POST", "/commands", {"command": "echo hi; exit 2"})
+    each("POST", "/commands", {"command": ["/no/such"]})
+    each("POST", "/commands", {"commands": ""})
+    each("GET", "/commands")
+    each("GET", "/commands/{command}")
+    each("POST", "/commands/{command}/input", b"x", **raw)
+    each("POST", "/commands/{command}/size", {"rows": 20, "columns": 70})
+    each("POST", "/commands/{command}/size", {"rows": 0})
+    each("POST", "/commands/{command}/signal", {"signal": 9})
+    each("POST", "/commands/{command}/signal", {"signal": "X"})
+    each("DELETE", "/commands/{command}")
+    for query in ("?path=/workspace/d/f", "?path=relative"):
+        each("PUT", "/files", b"data", query=query, **raw)
+        each("GET", "/files", query=query)
+        each("GET", "/files/stat", query=query)
+        each("POST", "/files/directory", query=query.replace("f", "new"))
+    each("GET", "/files/list", query="?path=/workspace")
+    each("POST", "/files/move", query="?from=/workspace/d&to=/workspace/e")
+    each("DELETE", "/files", query="?path=/workspace/e")
+    each("DELETE", "/files", query="?path=/workspace/e")
+    each("POST", "/pause")
+    each("GET", "/health")
+    each("POST", "/resume")
+    each("GET", "/stats")
+    each("GET", "/health")
+    each("POST", "/timeout", {"timeout": 60})
+    each("POST", "/timeout", {"timeout": "x"})
+    each("GET", "")
+    check(daemon, "GET", f"{base}/stats", f"{base}/stats")
+    check(daemon, "GET", f"{base}/health", f"{base}/health")
+    each("DELETE", "")
+    each("GET", "")
+    check(daemon, "DELETE", base, base)
+    assert each_id
+
+
 def test_replies_are_as_described(daemon):
+    check_sandboxes(daemon)
     reply = check(daemon, "POST", "/v1/execute", "/v1/execute", HELLO).json()
     receipt = reply["receipt"]["id"]
     events = events_of(check(daemon, "POST", "/v1/execute", "/v1/execute", {**HELLO, "stream": True}).body)

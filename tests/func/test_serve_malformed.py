@@ -58,7 +58,7 @@ CORPUS = {
     "trace": (request(b"TRACE /healthz HTTP/1.1"), {405}),
     "connect": (request(b"CONNECT evil.example:443 HTTP/1.1"), {400, 404, 405}),
     "method of another path": (request(b"DELETE /v1/version HTTP/1.1"), {405}),
-    "put without length": (request(b"PUT /v1/jobs HTTP/1.1"), {411}),
+    "put without length": (request(b"PUT /v1/jobs HTTP/1.1"), {405}),
     # the target
     "unknown path": (request(b"GET /v2/execute HTTP/1.1"), {404}),
     "slash behind": (request(b"GET /healthz/ HTTP/1.1"), {404}),
