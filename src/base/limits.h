@@ -142,7 +142,7 @@
 /* What finished ones keep for those who ask later: replies and events of all together. */
 #define NC_JOBS_KEPT_MAX (64U * 1024 * 1024)
 /* Live events of one, from which a client that lost its connection goes on. */
-#define NC_JOB_EVENTS_MAX (1024U * 1024)
+#define NC_FEED_MAX (1024U * 1024)
 /* Replies that are kept for a repeated Idempotency-Key: how many, and their bytes. */
 #define NC_REPLAYS_MAX 4096U
 #define NC_REPLAYS_SIZE_MAX (32U * 1024 * 1024)

@@ -7,23 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/request.h"
+#include "server/feed.h"
 #include "server/reply.h"
 
 /* How long a job with events goes on when nobody listens. */
 #define ALONE_NS (30 * NC_NS_PER_S)
-
-struct event {
-	struct event *next;
-	uint64_t number;
-	size_t size;
-	char text[];
-};
 
 /* An exchange that is answered when the job has ended. */
 struct waiter {
@@ -32,18 +25,6 @@ struct waiter {
 	struct nc_exchange *exchange;
 	uint64_t until_ns; /* 0: for ever */
 	bool whole;	   /* answered with the job, not with its reply */
-};
-
-/* An exchange that is told of events. */
-struct watcher {
-	struct watcher *next;
-	struct nc_job *job; /* NULL: it was forgotten */
-	struct nc_exchange *exchange;
-	uint64_t seen;	 /* the number of the last event that was sent whole */
-	uint64_t within; /* of the one that is being sent */
-	size_t at;	 /* bytes of it that were sent */
-	char gap[96];	 /* what is sent before: some are missing */
-	size_t gap_at;
 };
 
 struct nc_job {
@@ -57,13 +38,9 @@ struct nc_job {
 	struct nc_quota_share share;
 	json_t *reply; /* once it has ended; or NULL */
 	size_t reply_size;
-	struct event *events, **events_end;
-	size_t events_size;
-	uint64_t n_events;
+	struct nc_feed feed;
 	struct waiter *waiters;
-	struct watcher *watchers;
-	uint64_t alone_ns; /* since when nobody watches; 0: somebody does */
-	bool refused;	   /* over its tenant's quota: nobody is told of it */
+	bool refused; /* over its tenant's quota: nobody is told of it */
 };
 
 struct nc_jobs {
@@ -83,171 +60,21 @@ struct nc_jobs *nc_jobs_new(struct nc_server *server)
 	return jobs;
 }
 
-/* ---- events ---- */
-
-static void drop_event(struct nc_job *job)
-{
-	struct event *event = job->events;
-
-	job->events = event->next;
-	if (!job->events)
-		job->events_end = &job->events;
-	job->events_size -= event->size;
-	job->jobs->kept_size -= event->size;
-	free(event);
-}
-
-static void wake_watchers(struct nc_job *job)
-{
-	for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next)
-		nc_exchange_wake(watcher->exchange);
-}
-
-/* Takes over the value. Without memory an event is missing, which its number shows. */
-static void tell(struct nc_job *job, const char *name, json_t *value)
-{
-	cleanup_free char *data = value ? json_dumps(value, JSON_COMPACT) : NULL;
-	char head[96];
-	struct event *event;
-	size_t head_size, data_size;
-
-	json_decref(value);
-	job->n_events++;
-	if (!data)
-		return;
-	head_size = (size_t)snprintf(
-		head, sizeof(head), "id: %" PRIu64 "\nevent: %s\ndata: ", job->n_events, name);
-	data_size = strlen(data);
-	event = malloc(sizeof(*event) + head_size + data_size + 2);
-	if (!event)
-		return;
-	*event = (struct event){.number = job->n_events, .size = head_size + data_size + 2};
-	memcpy(event->text, head, head_size);
-	memcpy(event->text + head_size, data, data_size);
-	memcpy(event->text + head_size + data_size, "\n\n", 2);
-	*job->events_end = event;
-	job->events_end = &event->next;
-	job->events_size += event->size;
-	job->jobs->kept_size += event->size;
-	while (job->events->next && job->events_size > NC_JOB_EVENTS_MAX)
-		drop_event(job);
-	wake_watchers(job);
-}
-
-/* What it is to send next; NULL: nothing yet. */
-static const struct event *next_event(struct watcher *watcher)
-{
-	const struct event *event = watcher->job->events;
-
-	while (event && event->number <= watcher->seen)
-		event = event->next;
-	if (!event || watcher->at > 0 || event->number == watcher->seen + 1)
-		return event;
-	(void)snprintf(watcher->gap, sizeof(watcher->gap),
-		"event: gap\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64 "}\n\n",
-		watcher->seen + 1, event->number - 1);
-	watcher->gap_at = 0;
-	watcher->seen = event->number - 1;
-	return event;
-}
-
-static size_t copy(char *data, size_t size, const char *text, size_t text_size)
-{
-	size_t n = text_size < size ? text_size : size;
-
-	memcpy(data, text, n);
-	return n;
-}
-
-static ssize_t pull_events(void *source, char *data, size_t size)
-{
-	struct watcher *watcher = source;
-	const struct event *event;
-	size_t filled = 0;
-
-	while (watcher->job && filled < size) {
-		size_t n, gap;
-
-		event = next_event(watcher);
-		gap = strlen(watcher->gap);
-		if (watcher->gap_at < gap) {
-			n = copy(data + filled, size - filled, watcher->gap + watcher->gap_at,
-				gap - watcher->gap_at);
-			watcher->gap_at += n;
-			filled += n;
-			continue;
-		}
-		watcher->gap[0] = '\0';
-		watcher->gap_at = 0;
-		if (!event)
-			break;
-		/* its rest is gone, too slow: who comes back is told of the gap */
-		if (watcher->at > 0 && watcher->within != event->number)
-			return -1;
-		watcher->within = event->number;
-		n = copy(data + filled, size - filled, event->text + watcher->at,
-			event->size - watcher->at);
-		watcher->at += n;
-		filled += n;
-		if (watcher->at == event->size) {
-			watcher->seen = event->number;
-			watcher->at = 0;
-		}
-	}
-	if (filled > 0)
-		return (ssize_t)filled;
-	return watcher->job && (watcher->job->execution || watcher->seen < watcher->job->n_events)
-		       ? 0
-		       : -1;
-}
-
-static void unplug_events(void *source)
-{
-	struct watcher *watcher = source;
-	struct nc_job *job = watcher->job;
-	struct watcher **place = job ? &job->watchers : NULL;
-
-	while (place && *place && *place != watcher)
-		place = &(*place)->next;
-	if (place && *place)
-		*place = watcher->next;
-	if (job && !job->watchers)
-		job->alone_ns = nc_clock_ns();
-	free(watcher);
-}
-
 void nc_job_watch(struct nc_job *job, struct nc_exchange *exchange, uint64_t last)
 {
-	struct watcher *watcher = calloc(1, sizeof(*watcher));
-
-	if (!watcher) {
-		nc_problem(exchange, 500, "internal_error", NULL, NULL, "Out of memory");
-		return;
-	}
-	watcher->job = job;
-	watcher->exchange = exchange;
-	watcher->seen = last;
-	watcher->next = job->watchers;
-	job->watchers = watcher;
-	job->alone_ns = 0;
-	nc_reply_stream(exchange, "text/event-stream", watcher, pull_events, unplug_events);
+	nc_feed_watch(&job->feed, exchange, last);
 }
 
 /* ---- what is kept ---- */
 
 static void job_free(struct nc_job *job)
 {
-	while (job->events)
-		drop_event(job);
+	nc_feed_done(&job->feed);
 	while (job->waiters) { /* when all of it ends: their exchanges are gone already */
 		struct waiter *waiter = job->waiters;
 
 		job->waiters = waiter->next;
 		free(waiter);
-	}
-	for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next) {
-		watcher->job = NULL;
-		nc_exchange_wake(watcher->exchange);
 	}
 	job->jobs->kept_size -= job->reply_size;
 	json_decref(job->reply);
@@ -279,7 +106,7 @@ static void make_room(struct nc_jobs *jobs)
 		struct nc_job **oldest = NULL;
 
 		for (struct nc_job **at = &jobs->first; *at; at = &(*at)->next)
-			if (!(*at)->execution && !(*at)->watchers && !(*at)->waiters)
+			if (!(*at)->execution && !(*at)->feed.watchers && !(*at)->waiters)
 				oldest = at;
 		if (!oldest)
 			return;
@@ -299,23 +126,15 @@ void nc_jobs_free(struct nc_jobs *jobs)
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
 {
 	struct nc_job *job = context;
-	cleanup_free char *encoded = NULL;
-	bool plain = true;
 
-	for (size_t i = 0, n; plain && i < size; i += n) {
-		n = data[i] ? nc_text_utf8(data + i, size - i) : 0;
-		plain = n > 0;
-	}
-	if (!plain && nc_base64_encode(data, size, &encoded) < 0)
-		return;
-	tell(job, "output",
-		json_pack("{s:s, s:s%}", "stream", stream_names[stream], plain ? "text" : "base64",
-			plain ? data : encoded, plain ? size : strlen(encoded)));
+	nc_feed_output(&job->feed, stream_names[stream], data, size);
 }
 
 static void on_progress(void *context, const char *text)
 {
-	tell(context, "progress", json_pack("{s:s}", "text", text));
+	struct nc_job *job = context;
+
+	nc_feed_tell(&job->feed, "progress", json_pack("{s:s}", "text", text));
 }
 
 static void answer(struct waiter *waiter)
@@ -355,6 +174,7 @@ static void on_done(void *context, json_t *reply)
 	struct nc_server *server = jobs->server;
 
 	job->execution = NULL;
+	job->feed.ended = true;
 	jobs->n_open--;
 	job->reply = reply ? reply
 			   : json_pack("{s:s, s:s, s:s}", "id", job->id, "status", "internal_error",
@@ -368,14 +188,14 @@ static void on_done(void *context, json_t *reply)
 	nc_metrics_execution(server->metrics, job->reply);
 	log_end(job);
 	if (job->flags & NC_JOB_EVENTS)
-		tell(job, "done", json_incref(job->reply));
+		nc_feed_tell(&job->feed, "done", json_incref(job->reply));
 	while (job->waiters) {
 		struct waiter *waiter = job->waiters;
 
 		job->waiters = waiter->next;
 		answer(waiter);
 	}
-	wake_watchers(job);
+	nc_feed_wake(&job->feed);
 	if (job->flags & NC_JOB_WAITED) {
 		forget_job(job);
 		return;
@@ -442,7 +262,7 @@ static struct nc_job *job_new(
 		return NULL;
 	job->jobs = jobs;
 	job->flags = flags;
-	job->events_end = &job->events;
+	nc_feed_init(&job->feed, &jobs->kept_size);
 	nc_clock_stamp(job->created);
 	(void)snprintf(job->tenant, sizeof(job->tenant), "%s", exchange->caller.tenant);
 	(void)snprintf(job->request, sizeof(job->request), "%s", exchange->id);
@@ -502,7 +322,7 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 	nc_log(NC_LOG_INFO, "Execution asked for", NC_LOG_TEXT("execution", job->id),
 		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant));
 	if (flags & NC_JOB_EVENTS)
-		tell(job, "job", json_pack("{s:s}", "id", job->id));
+		nc_feed_tell(&job->feed, "job", json_pack("{s:s}", "id", job->id));
 	return job;
 }
 
@@ -650,11 +470,11 @@ void nc_jobs_tick(struct nc_jobs *jobs)
 			*place = waiter->next;
 			answer(waiter);
 		}
-		if (job->flags & NC_JOB_HEARD && job->execution && job->alone_ns &&
-			now - job->alone_ns > ALONE_NS) {
+		if (job->flags & NC_JOB_HEARD && job->execution && job->feed.alone_ns &&
+			now - job->feed.alone_ns > ALONE_NS) {
 			nc_log(NC_LOG_INFO, "Nobody listens, cancelling",
 				NC_LOG_TEXT("execution", job->id));
-			job->alone_ns = 0;
+			job->feed.alone_ns = 0;
 			nc_engine_cancel(job->execution);
 		}
 	}

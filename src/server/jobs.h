@@ -3,7 +3,7 @@
  * later, and for those who watch.
  *
  * What a job prints is told as numbered events (server-sent events), of which the last
- * NC_JOB_EVENTS_MAX bytes are kept: who lost his connection goes on behind the last one that he
+ * NC_FEED_MAX bytes are kept: who lost his connection goes on behind the last one that he
  * saw. The last event of all is "done", with the reply.
  */
 #ifndef NC_JOBS_H

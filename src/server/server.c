@@ -384,6 +384,7 @@ void nc_server_free(struct nc_server *server)
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
+	nc_channels_drop(server);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
 	nc_alerts_free(server->alerts);

@@ -17,6 +17,7 @@
 struct nc_alerts;
 struct nc_archive;
 struct nc_book;
+struct nc_channel;
 struct nc_generation;
 struct nc_jobs;
 struct nc_listeners;
@@ -58,6 +59,8 @@ struct nc_server {
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
 	struct nc_sandboxes *sandboxes;
 	struct nc_wait *waits; /* exchanges that wait for one */
+	struct nc_channel *channels; /* of commands in them */
+	size_t channels_size;
 	struct nc_http *http;
 	struct nc_listeners *listeners;
 	struct nc_keys keys;

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from conftest import open_way
-from serving import Daemon
+from serving import Daemon, events_of
 from test_network import host  # noqa: F401: a fixture
 
 USER = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]
@@ -91,6 +91,21 @@ def test_commands_run_beside_each_other(sandbox):
     assert sandbox.wait(server["id"])["status"] == "cancelled"
     assert sandbox.wait(other["id"])["stdout"] == "alive\n"
     assert sandbox.run("ps -A -o args= | grep -c '[s]leep 1000'")["stdout"] == "0\n"
+
+
+def test_events_of_a_command(sandbox):
+    """Numbered, with all that was printed; who comes back goes on behind what he saw."""
+    slow = sandbox.run("echo one; sleep 0.3; echo two >&2; printf '\\377'; exit 5", background=True)
+    events = events_of(sandbox.ask("GET", f"/commands/{slow['id']}/events").body)
+    assert [number for number, _, _ in events] == list(range(1, len(events) + 1)) and events[-1][1] == "end"
+    assert "".join(data.get("text", "") for _, name, data in events if name == "output" and data["stream"] == "stdout") == "one\n"
+    assert any(data.get("base64") == "/w==" for _, name, data in events if name == "output")
+    assert any(data == {"stream": "stderr", "text": "two\n"} for _, _, data in events)
+    assert (events[-1][2]["exit_code"], events[-1][2]["state"]) == (5, "ended")
+    again = events_of(sandbox.ask("GET", f"/commands/{slow['id']}/events", headers={"Last-Event-ID": "1"}).body)
+    assert again == events[1:]
+    waited = sandbox.run("true")
+    assert sandbox.ask("GET", f"/commands/{waited['id']}/events").status == 409
 
 
 def test_input_signals_and_terminals(sandbox):

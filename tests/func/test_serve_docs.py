@@ -110,6 +110,8 @@ def check_sandboxes(daemon):
     each("POST", "/commands/{command}/signal", {"signal": 9})
     each("POST", "/commands/{command}/signal", {"signal": "X"})
     each("DELETE", "/commands/{command}")
+    each("GET", "/commands/{command}/events")
+    each("GET", "/commands/{command}/events", headers={"Last-Event-ID": "x"})
     for query in ("?path=/workspace/d/f", "?path=relative"):
         each("PUT", "/files", b"data", query=query, **raw)
         each("GET", "/files", query=query)

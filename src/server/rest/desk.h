@@ -35,6 +35,10 @@ void nc_wait_all_done(struct nc_wait *wait);
 /* When all of it ends. */
 void nc_waits_drop(struct nc_server *server);
 
+/* What a command in the background prints, as events. */
+struct nc_channel;
+void nc_channels_drop(struct nc_server *server);
+
 /* The sandbox that the path names. NULL: it was answered. */
 struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange);
 

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "server/feed.h"
 #include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/rest.h"
@@ -133,17 +134,10 @@ NC_REST(jobs_wait)
 NC_REST(jobs_events)
 {
 	struct nc_job *job = find(server, exchange);
-	const char *last = nc_exchange_header(exchange, "Last-Event-ID");
-	uint64_t number = 0;
+	uint64_t last;
 
-	if (!job)
-		return;
-	if (last && nc_parse_u64(last, 0, INT64_MAX, &number) < 0) {
-		nc_problem(exchange, 400, "bad_event", "Last-Event-ID", NULL,
-			"Expected the number of an event");
-		return;
-	}
-	nc_job_watch(job, exchange, number);
+	if (job && nc_feed_position(exchange, &last))
+		nc_job_watch(job, exchange, last);
 }
 
 NC_REST(jobs_cancel)

@@ -33,6 +33,7 @@ NC_REST(commands_kill);
 NC_REST(commands_signal);
 NC_REST(commands_input);
 NC_REST(commands_resize);
+NC_REST(commands_events);
 
 /* sandbox_files.c */
 NC_REST(sandboxes_health);

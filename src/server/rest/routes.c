@@ -35,6 +35,8 @@ const struct nc_route nc_routes[] = {
 		nc_rest_commands_get},
 	{"DELETE", "/v1/sandboxes/{id}/commands/{command}", NC_ROLE_EXECUTE, 0, 0,
 		nc_rest_commands_kill},
+	{"GET", "/v1/sandboxes/{id}/commands/{command}/events", NC_ROLE_READ, NC_ROUTE_DRAINS, 0,
+		nc_rest_commands_events},
 	{"POST", "/v1/sandboxes/{id}/commands/{command}/signal", NC_ROLE_EXECUTE, NC_ROUTE_JSON,
 		SANDBOX_BODY_MAX, nc_rest_commands_signal},
 	{"POST", "/v1/sandboxes/{id}/commands/{command}/input", NC_ROLE_EXECUTE, 0,

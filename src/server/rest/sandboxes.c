@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "server/feed.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
@@ -367,11 +368,140 @@ NC_REST(sandboxes_stats_all)
 	nc_wait_for_all(server, exchange, "stats", ask_one);
 }
 
+/* ---- events of commands ---- */
+
+/* Commands whose events are kept, with those that have ended; and the bytes of all. */
+#define CHANNELS_MAX 1024U
+#define CHANNELS_SIZE_MAX (64U << 20)
+
+struct nc_channel {
+	struct nc_channel *next; /* older */
+	struct nc_server *server;
+	char process[NC_ID_SIZE];
+	struct nc_feed feed;
+};
+
+static void channel_free(struct nc_channel *channel)
+{
+	if (channel->server->sandboxes)
+		nc_sandboxes_forget(channel->server->sandboxes, channel);
+	nc_feed_done(&channel->feed);
+	free(channel);
+}
+
+void nc_channels_drop(struct nc_server *server)
+{
+	server->sandboxes = NULL; /* they have gone before */
+	while (server->channels) {
+		struct nc_channel *channel = server->channels;
+
+		server->channels = channel->next;
+		channel_free(channel);
+	}
+}
+
+/* Forgets the oldest that has ended, if there are too many. */
+static void make_room(struct nc_server *server)
+{
+	struct nc_channel **oldest = NULL;
+	size_t n = 0;
+
+	for (struct nc_channel **place = &server->channels; *place; place = &(*place)->next, n++)
+		if ((*place)->feed.ended && !(*place)->feed.watchers)
+			oldest = place;
+	if (oldest && (n >= CHANNELS_MAX || server->channels_size > CHANNELS_SIZE_MAX)) {
+		struct nc_channel *channel = *oldest;
+
+		*oldest = channel->next;
+		channel_free(channel);
+	}
+}
+
+static struct nc_channel *channel_new(struct nc_server *server)
+{
+	struct nc_channel *channel = calloc(1, sizeof(*channel));
+
+	make_room(server);
+	if (!channel)
+		return NULL;
+	channel->server = server;
+	nc_feed_init(&channel->feed, &server->channels_size);
+	channel->next = server->channels;
+	return server->channels = channel;
+}
+
+static void channel_drop(struct nc_channel *channel)
+{
+	struct nc_channel **place = &channel->server->channels;
+
+	while (*place != channel)
+		place = &(*place)->next;
+	*place = channel->next;
+	channel_free(channel);
+}
+
+static void channel_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	struct nc_channel *channel = context;
+
+	nc_feed_output(
+		&channel->feed, stream == NC_STREAM_OUTPUT ? "stdout" : "stderr", data, size);
+}
+
+static void channel_ended(void *context, struct nc_process *process)
+{
+	struct nc_channel *channel = context;
+
+	channel->feed.ended = true;
+	nc_feed_tell(&channel->feed, "end", nc_process_json(process, false));
+	nc_feed_wake(&channel->feed);
+}
+
 /* ---- commands ---- */
 
 static void on_ended(void *context, struct nc_process *process)
 {
 	nc_reply_json(settle(context), 200, nc_process_json(process, true));
+}
+
+static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
+	struct nc_sandbox *sandbox, json_t *body)
+{
+	static struct nc_faults faults;
+	struct nc_channel *channel = channel_new(server);
+	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+	struct nc_process *process;
+	struct nacre_err err = {0};
+	int r;
+
+	if (!channel) {
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+		return;
+	}
+	faults = (struct nc_faults){0};
+	r = nc_sandbox_exec(sandbox, body, &listener, &process, &faults, &err);
+	if (r < 0) {
+		channel_drop(channel);
+		refuse(exchange, r, &faults, &err);
+		return;
+	}
+	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
+	nc_reply_json(exchange, 202, nc_process_json(process, false));
+}
+
+NC_REST(commands_events)
+{
+	const struct nc_process *process = find_process(server, exchange);
+	struct nc_channel *channel = server->channels;
+	uint64_t last;
+
+	while (process && channel && !nc_streq(channel->process, nc_process_id(process)))
+		channel = channel->next;
+	if (process && !channel)
+		nc_problem(exchange, 409, "no_events", NULL, "Start it with \"background\": true",
+			"The command was waited for, or its events are forgotten");
+	else if (process && nc_feed_position(exchange, &last))
+		nc_feed_watch(&channel->feed, exchange, last);
 }
 
 NC_REST(commands_create)
@@ -381,22 +511,21 @@ NC_REST(commands_create)
 	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
 	bool background = json_is_true(json_object_get(body, "background"));
 	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
-	const struct nc_process_listener listener = {
-		.context = wait, .ended = wait ? on_ended : NULL};
+	const struct nc_process_listener listener = {.context = wait, .ended = on_ended};
 	struct nc_process *process;
 	struct nacre_err err = {0};
 	int r;
 
-	if (!body || (!background && !wait))
+	if (body && background)
+		run_in_background(server, exchange, sandbox, body);
+	if (!wait)
 		return;
 	faults = (struct nc_faults){0};
 	r = nc_sandbox_exec(sandbox, body, &listener, &process, &faults, &err);
 	if (r < 0)
-		refuse(wait ? settle(wait) : exchange, r, &faults, &err);
-	else if (wait)
-		wait->process = process;
+		refuse(settle(wait), r, &faults, &err);
 	else
-		nc_reply_json(exchange, 202, nc_process_json(process, false));
+		wait->process = process;
 }
 
 static bool list_command(void *context, struct nc_process *process)
