@@ -135,6 +135,7 @@ ATTACKS = {  # before the call that has to be refused all the same
     "modules": "s.modules.clear()",
     "frames": "f = s._getframe(); f.f_globals['__file__'] = '/usr/lib/python3/os.py'",
     "renamed code": "run.__code__ = run.__code__.replace(co_filename='/usr/lib/python3/x.py')",
+    "false events": "[s.audit(e, *a) for e in ('exec', 'compile', 'import', 'open', 'ctypes.dlopen', 'os.x') for a in ((), (1,), (None, None), (b'x',))]",
     "stolen channel": "dup2(opened('stolen', 65), 200)",
 }
 
