@@ -63,6 +63,7 @@ bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/exec.py $(BUILD)
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
 	@$(PYTHON) bench/recorder.py $(BUILD)
+	@NACRE_BUILD=$(BUILD) $(PYTHON) bench/egress.py
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -29,6 +29,8 @@
 
 /* Files that one request takes out of a box. */
 #define NC_CAPTURE_FILES_MAX 1000U
+/* Entries of one directory that are listed. */
+#define NC_LISTING_MAX 10000U
 
 /* What `nacre doctor` keeps of the answer of a program that it asks for its version. */
 #define NC_PROBE_OUTPUT_MAX (64U * 1024)
@@ -56,10 +58,14 @@
  * three must fit into the order of one box (NC_BOX_ARG_SIZE_MAX), with what the runtime adds. */
 #define NC_REQUEST_ARGS_MAX 1024U
 #define NC_REQUEST_ARGS_SIZE_MAX (16U * 1024)
+/* A command in a sandbox: longer ones go into a file first. */
+#define NC_COMMAND_SIZE_MAX (32U * 1024)
 #define NC_REQUEST_ENV_MAX 256U
 #define NC_REQUEST_ENV_SIZE_MAX (12U * 1024)
 #define NC_REQUEST_PACKAGES_MAX 64U
 #define NC_REQUEST_PACKAGE_MAX 214U /* bytes of one; npm's own maximum for a name */
+#define NC_REQUEST_HOSTS_MAX 64U
+#define NC_URL_MAX 512U
 #define NC_REQUEST_CAPTURES_MAX 64U
 #define NC_REQUEST_CAPTURE_MAX 255U
 #define NC_REQUEST_STEPS_MAX 16U
@@ -108,5 +114,71 @@
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* Segments of a journal: a year of one a minute. */
 #define NC_SEGMENTS_MAX (512U * 1024)
+
+/* HTTP: the head of a request, which libmicrohttpd keeps in one block with a little of its own. */
+#define NC_HTTP_HEAD_MAX (16U * 1024)
+#define NC_HTTP_HEADERS_MAX 100U
+/* The request line's target; longer than any of ours, with a query. */
+#define NC_HTTP_TARGET_MAX (8U * 1024)
+/* A body whose route names no other maximum. */
+#define NC_HTTP_BODY_MAX (1024U * 1024)
+/* Connections at once, and of one peer. */
+#define NC_HTTP_CONNECTIONS_MAX 1024U
+#define NC_HTTP_CONNECTIONS_EACH 512U
+/* Bodies of all requests that are open together. */
+#define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* Parts of a path, and bytes of one part that names something. */
+#define NC_HTTP_PARTS_MAX 8U
+#define NC_HTTP_PART_MAX 128U
+
+/* API keys in one file, with those that were revoked. */
+#define NC_KEYS_MAX 4096U
+#define NC_KEYS_FILE_MAX (4U * 1024 * 1024)
+/* Tenants that one daemon counts for. */
+#define NC_TENANTS_MAX 1024U
+
+/* Executions that a daemon knows by their id, finished ones too. */
+#define NC_HTTP_JOBS_MAX 4096U
+/* What finished ones keep for those who ask later: replies and events of all together. */
+#define NC_JOBS_KEPT_MAX (64U * 1024 * 1024)
+/* Live events of one, from which a client that lost its connection goes on. */
+#define NC_JOB_EVENTS_MAX (1024U * 1024)
+/* Replies that are kept for a repeated Idempotency-Key: how many, and their bytes. */
+#define NC_REPLAYS_MAX 4096U
+#define NC_REPLAYS_SIZE_MAX (32U * 1024 * 1024)
+#define NC_REPLAY_SIZE_MAX (4U * 1024 * 1024)
+/* Bytes of an Idempotency-Key. */
+#define NC_REPLAY_KEY_MAX 255U
+
+/* Label sets of one metric: what comes beyond is counted as "other". */
+#define NC_METRIC_SERIES_MAX 256U
+
+/* nacre-egress: boxes with a door, and the entries of the list of one. */
+#define NC_EGRESS_DOORS_MAX 1024U
+#define NC_EGRESS_RULES_MAX 256U
+/* A host as a policy writes it: "*.", a name, ":65535". */
+#define NC_EGRESS_PATTERN_MAX 272U
+#define NC_EGRESS_PATHS_MAX 16U
+#define NC_EGRESS_PATH_MAX 255U
+/* Secrets of one box, their values, and what stands for them inside. */
+#define NC_EGRESS_SECRETS_MAX 16U
+#define NC_EGRESS_SECRET_MAX 4096U
+#define NC_EGRESS_HEADER_MAX 64U
+/* Names of groups and of their members. */
+#define NC_EGRESS_NAME_MAX 63U
+/* The head of a request or a reply, and its fields. */
+#define NC_EGRESS_HEAD_MAX (32U * 1024)
+#define NC_EGRESS_FIELDS_MAX 128U
+/* Connections of one box at once: each has two descriptors, and buffers while a head is read. */
+#define NC_EGRESS_CONNECTIONS_MAX 4096U
+/* Names that one box may ask for in its life; how many of them a meter tells. */
+#define NC_EGRESS_NAMES_MAX 1024U
+#define NC_EGRESS_TOP_MAX 16U
+/* Questions to the name server at once, addresses of one answer, entries of the hosts file. */
+#define NC_EGRESS_LOOKUPS_MAX 1024U
+#define NC_EGRESS_ADDRESSES_MAX 64U
+#define NC_EGRESS_HOSTS_MAX 4096U
+/* Messages that wait for a worker which asks and does not read. */
+#define NC_EGRESS_UNSENT_MAX 4096U
 
 #endif

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -34,8 +35,11 @@ struct nc_command {
 		struct nc_command *command;
 		enum nc_stream stream;
 	} side[NC_STREAM_MAX];
-	char *pending; /* read from the source and not written yet */
+	char *pending; /* read from the source, or given, and not written yet */
 	size_t pending_at, pending_size;
+	bool input_ends; /* once the pending is through */
+	bool terminal;	 /* in place of pipes */
+	bool kept;
 	uint64_t output_bytes;
 	bool killed; /* for its output */
 	bool ended;
@@ -49,6 +53,7 @@ struct nc_hub {
 	struct nc_spawn *spawn;
 	struct nc_poll *poll;
 	struct nc_command *commands;
+	struct nc_hub_watch watch;
 	uint64_t last_id;
 };
 
@@ -61,6 +66,9 @@ static void close_input(struct nc_command *command)
 {
 	command->input_poll = nc_poll_free(command->input_poll);
 	command->source_poll = nc_poll_free(command->source_poll);
+	/* the spawner keeps it open too, for the next worker */
+	if (command->input_fd >= 0 && command->kept && !command->terminal && !command->ended)
+		(void)nc_spawn_signal(command->hub->spawn, command->box_id, 0);
 	command->input_fd = nc_fd_close(command->input_fd);
 }
 
@@ -200,6 +208,26 @@ static int read_source(struct nc_command *command)
 	return 1;
 }
 
+/* The same for what was given by nc_command_write. */
+static void feed_given(struct nc_command *command)
+{
+	bool was_full = command->pending_size == CHUNK;
+	int r = write_some(
+		command->input_fd, command->pending, command->pending_size, &command->pending_at);
+
+	if (r < 0 || (r > 0 && command->input_ends)) {
+		close_input(command);
+		return;
+	}
+	memmove(command->pending, command->pending + command->pending_at,
+		command->pending_size - command->pending_at);
+	command->pending_size -= command->pending_at;
+	command->pending_at = 0;
+	nc_poll_set(command->input_poll, r == 0 ? UV_WRITABLE : 0);
+	if (was_full && command->pending_size < CHUNK && command->spec.writable)
+		command->spec.writable(command->spec.context);
+}
+
 /* Moves input until the pipe is full or nothing more is there. */
 static void feed(struct nc_command *command)
 {
@@ -207,6 +235,10 @@ static void feed(struct nc_command *command)
 	size_t at = 0;
 	int r;
 
+	if (spec->interactive) {
+		feed_given(command);
+		return;
+	}
 	r = spec->input ? write_some(command->input_fd, spec->input, spec->input_size, &at) : 1;
 	if (r == 0) {
 		spec->input += at;
@@ -268,17 +300,21 @@ static int watch(struct nc_command *command)
 
 	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++) {
 		command->side[i] = (struct side){command, i};
-		r = nc_poll_new(loop, command->from_fd[i], UV_READABLE, on_output,
-			&command->side[i], &command->poll[i]);
+		if (command->from_fd[i] >= 0)
+			r = nc_poll_new(loop, command->from_fd[i], UV_READABLE, on_output,
+				&command->side[i], &command->poll[i]);
 	}
-	if (r == 0)
+	if (r == 0 && command->input_fd >= 0)
 		r = nc_poll_new(loop, command->input_fd, UV_WRITABLE, on_writable, command,
 			&command->input_poll);
-	if (r < 0 || command->spec.input_fd < 0)
+	if (r < 0 || (command->spec.input_fd < 0 && !command->spec.interactive))
 		return r;
-	command->pending = malloc(CHUNK);
+	if (!command->pending)
+		command->pending = malloc(CHUNK);
 	if (!command->pending)
 		return -ENOMEM;
+	if (command->spec.interactive)
+		return 0;
 	r = nc_poll_new(loop, command->spec.input_fd, 0, on_source, command, &command->source_poll);
 	return r == -EPERM ? 0 : r;
 }
@@ -295,13 +331,37 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 static int send_order(struct nc_command *command, int theirs[3], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	int fds[4 + NC_BOX_LAYERS_MAX] = {theirs[0], theirs[1], theirs[2], spec->image_fd};
+	int fds[7 + NC_BOX_LAYERS_MAX];
+	size_t n = 0;
 
-	memcpy(fds + (spec->order->flags & NC_ORDER_IMAGE ? 4 : 3), spec->layer_fd,
-		spec->order->n_layers * sizeof(int));
-
+	for (size_t i = 0; !command->terminal && i < 3; i++)
+		fds[n++] = theirs[i];
+	if (spec->order->flags & NC_ORDER_IMAGE)
+		fds[n++] = spec->image_fd;
+	for (size_t i = 0; i < spec->order->n_layers; i++)
+		fds[n++] = spec->layer_fd[i];
+	if (command->kept && !command->terminal) {
+		fds[n++] = command->input_fd;
+		fds[n++] = command->from_fd[NC_STREAM_OUTPUT];
+		fds[n++] = command->from_fd[NC_STREAM_ERROR];
+	}
 	return nc_spawn_order(
 		command->hub->spawn, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);
+}
+
+/* The master of its terminal is both its output and its input. */
+static int take_terminal(struct nc_command *command, int fd)
+{
+	int r;
+
+	command->from_fd[NC_STREAM_OUTPUT] = fd;
+	command->input_fd = nc_fd_dup(fd);
+	if (command->input_fd < 0 || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
+		return -errno;
+	r = watch(command);
+	if (r == 0 && !command->spec.interactive)
+		nc_poll_set(command->input_poll, 0);
+	return r;
 }
 
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
@@ -316,9 +376,11 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	*command = (struct nc_command){.hub = hub,
 		.spec = *spec,
 		.box_id = spec->order->id,
+		.terminal = (spec->order->flags & NC_ORDER_TTY) != 0,
+		.kept = (spec->order->flags & NC_ORDER_KEEP) != 0,
 		.input_fd = -EBADF,
 		.from_fd = {-EBADF, -EBADF}};
-	r = make_pipes(command, theirs);
+	r = command->terminal ? 0 : make_pipes(command, theirs);
 	if (r == 0)
 		r = watch(command);
 	r = r < 0 ? nc_err_errno(err, r, "Make pipes") : send_order(command, theirs, err);
@@ -332,6 +394,112 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	enlist(hub, command);
 	*ret_command = command;
 	return 0;
+}
+
+int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
+	const struct nc_command_spec *spec, struct nc_command **ret_command)
+{
+	struct nc_command *command = calloc(1, sizeof(*command));
+	int r;
+
+	if (!command)
+		return -ENOMEM;
+	*command = (struct nc_command){.hub = hub,
+		.spec = *spec,
+		.box_id = adoption->id,
+		.terminal = adoption->terminal_fd >= 0,
+		.kept = true,
+		.input_fd = take_fd(adoption->stream_fd[0]),
+		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
+	command->spec.input_fd = -EBADF;
+	r = command->terminal ? take_terminal(command, take_fd(adoption->terminal_fd))
+			      : watch(command);
+	if (r < 0) {
+		command_free(command);
+		return r;
+	}
+	enlist(hub, command);
+	*ret_command = command;
+	return 0;
+}
+
+size_t nc_command_write(struct nc_command *command, const char *data, size_t size)
+{
+	size_t room = command->pending ? CHUNK - command->pending_size : 0;
+
+	/* a terminal that is not there yet takes what fits; what has ended takes all */
+	if (command->input_ends || (command->input_fd < 0 && !command->terminal))
+		return size;
+	if (size > room)
+		size = room;
+	memcpy(command->pending + command->pending_size, data, size);
+	command->pending_size += size;
+	if (command->input_fd >= 0)
+		feed_given(command);
+	return size;
+}
+
+void nc_command_end_input(struct nc_command *command)
+{
+	if (command->terminal) {
+		(void)nc_command_write(command, "\4", 1);
+		return;
+	}
+	command->input_ends = true;
+	if (command->input_fd >= 0)
+		feed_given(command);
+}
+
+int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns)
+{
+	struct winsize size = {.ws_row = rows, .ws_col = columns};
+
+	if (!command->terminal || command->from_fd[NC_STREAM_OUTPUT] < 0)
+		return -ENOTTY;
+	return ioctl(command->from_fd[NC_STREAM_OUTPUT], TIOCSWINSZ, &size) < 0 ? -errno : 0;
+}
+
+void nc_command_signal(struct nc_command *command, int signal)
+{
+	(void)nc_spawn_signal(command->hub->spawn, command->box_id, signal);
+}
+
+static void disowned_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	(void)context, (void)stream, (void)data, (void)size;
+}
+
+static void disowned_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	(void)context, (void)end, (void)output_bytes, (void)failure;
+}
+
+void nc_command_disown(struct nc_command *command)
+{
+	struct nc_command_spec *spec = &command->spec;
+
+	close_input(command); /* what it reads from may go */
+	spec->context = NULL;
+	spec->started = NULL;
+	spec->writable = NULL;
+	spec->printed = disowned_printed;
+	spec->ended = disowned_ended;
+}
+
+void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
+{
+	(void)nc_spawn_freeze(hub->spawn, box_id, frozen);
+}
+
+void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
+{
+	(void)nc_spawn_ask(hub->spawn, box_id);
+}
+
+void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
+{
+	hub->watch = *watch;
 }
 
 void nc_command_cancel(struct nc_command *command)
@@ -369,7 +537,47 @@ static void lose_all(struct nc_hub *hub)
 	}
 }
 
-/* Events of a box without a command are of one that was dropped. */
+static void close_adoption(struct nc_adoption *adoption)
+{
+	(void)nc_fd_close(adoption->terminal_fd);
+	for (size_t i = 0; i < 3; i++)
+		(void)nc_fd_close(adoption->stream_fd[i]);
+}
+
+/* A box that no command waits for: one that stays, or was dropped, or was there before us. */
+static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
+{
+	struct nc_adoption adoption = {event->id, event->home, event->terminal_fd,
+		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
+
+	if (event->type == NC_BOX_ADOPT) {
+		if (hub->last_id < event->id)
+			hub->last_id = event->id;
+		if (hub->watch.adopted)
+			hub->watch.adopted(hub->watch.context, &adoption);
+		close_adoption(&adoption);
+	} else if (event->type == NC_BOX_TOLD) {
+		if (hub->watch.told)
+			hub->watch.told(hub->watch.context, &event->now);
+	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
+		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
+		if (hub->watch.gone)
+			hub->watch.gone(hub->watch.context, event->id);
+	}
+}
+
+static void on_started(struct nc_command *command, const struct nc_spawn_event *event)
+{
+	const struct nc_command_spec *spec = &command->spec;
+
+	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
+		nc_command_cancel(command);
+	if (spec->started)
+		spec->started(spec->context, event->birth_ns, event->door_fd);
+	else
+		(void)nc_fd_close(event->door_fd);
+}
+
 static void on_spawner(void *context, int events)
 {
 	struct nc_hub *hub = context;
@@ -385,15 +593,22 @@ static void on_spawner(void *context, int events)
 		lose_all(hub);
 		return;
 	}
-	(void)nc_fd_close(event.terminal_fd); /* nobody here asks for one */
-	command = find(hub, event.id);
-	if (!command)
-		return;
-	if (event.type == NC_BOX_STARTED) {
-		if (command->spec.started)
-			command->spec.started(command->spec.context, event.birth_ns);
+	command = event.type == NC_BOX_TOLD || event.type == NC_BOX_ADOPT ? NULL
+									  : find(hub, event.id);
+	if (!command || event.type == NC_BOX_STARTED) {
+		if (command) {
+			on_started(command, &event);
+		} else {
+			on_other(hub, &event);
+			if (event.type == NC_BOX_STARTED) {
+				(void)nc_fd_close(event.terminal_fd);
+				(void)nc_fd_close(event.door_fd);
+			}
+		}
 		return;
 	}
+	if (command->kept && event.type == NC_BOX_ENDED && !event.end.stays)
+		(void)nc_spawn_forget(hub->spawn, event.id);
 	command->ended = true;
 	command->end = event.end;
 	if (event.type == NC_BOX_FAILED)

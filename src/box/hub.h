@@ -23,9 +23,12 @@ struct nc_command_spec {
 	const char *input;		  /* borrowed until it has ended; or NULL */
 	size_t input_size;
 	int input_fd;	     /* read from after that, and stays the caller's; or -EBADF */
+	bool interactive;    /* instead of both: what nc_command_write brings */
 	uint64_t output_max; /* of both streams together; more ends the command */
 	void *context;
-	void (*started)(void *context, uint64_t birth_ns); /* may be NULL */
+	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
+	void (*started)(void *context, uint64_t birth_ns, int door_fd);
+	void (*writable)(void *context); /* interactive: there is room again; may be NULL */
 	/* what it printed within output_max, as it comes; data is good only during the call */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/*
@@ -42,6 +45,24 @@ int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 /* Everything that still runs is told that the spawner is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);
 
+/* A box or command that was kept over the death of the worker before; what is not taken is closed.
+ */
+struct nc_adoption {
+	uint64_t id, home;
+	int terminal_fd, stream_fd[3]; /* as in struct nc_spawn_event */
+};
+
+/* What is told of boxes that no command waits for. Either may be NULL. */
+struct nc_hub_watch {
+	void *context;
+	void (*adopted)(void *context, struct nc_adoption *adoption);
+	void (*told)(void *context, const struct nc_box_now *now);
+	/* a box that stayed is dead, whoever ended it */
+	void (*gone)(void *context, uint64_t box_id);
+};
+
+void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
+
 /* A number for a new box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub);
 
@@ -49,8 +70,29 @@ uint64_t nc_hub_box_id(struct nc_hub *hub);
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err);
 
-/* Ends its box, with everything; ended() follows. */
+/* Goes on with a command of the worker before: order and input of the spec are not used. */
+int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
+	const struct nc_command_spec *spec, struct nc_command **ret_command);
+
+/* Takes what there is room for, and returns how much; writable() follows after less than all. */
+size_t nc_command_write(struct nc_command *command, const char *data, size_t size);
+
+/* No more input; on a terminal, what its user would type for that. */
+void nc_command_end_input(struct nc_command *command);
+
+/* -ENOTTY: it has no terminal. */
+int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns);
+void nc_command_signal(struct nc_command *command, int signal);
+
+/* Ends its box, with everything, or if it runs in a home itself alone; ended() follows. */
 void nc_command_cancel(struct nc_command *command);
+
+/* It goes on, and nobody is told of it any more. */
+void nc_command_disown(struct nc_command *command);
+
+/* Stops everything in a box, or lets it go on; asks what it uses: told() follows. */
+void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
+void nc_hub_ask(struct nc_hub *hub, uint64_t box_id);
 
 /* Ends a box that stays and runs nothing. */
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id);

@@ -43,15 +43,22 @@ int nc_image_name_check(const char *name, struct nacre_err *err)
 int nc_image_open(const char *name, struct nacre_err *err)
 {
 	cleanup_close int store_fd = -EBADF;
-	int fd, r = nc_image_name_check(name, err);
+	int r = nc_image_name_check(name, err);
 
 	if (r < 0)
 		return r;
 	store_fd = nc_store_find("images", err);
-	if (err->code < 0)
-		return err->code;
+	return err->code < 0 ? err->code : nc_image_at(store_fd, name, err);
+}
+
+int nc_image_at(int store_fd, const char *name, struct nacre_err *err)
+{
+	int fd, r = nc_image_name_check(name, err);
+
+	if (r < 0)
+		return r;
 	/* to read: the spawner takes no mere path descriptor, which a worker has of everything */
-	fd = store_fd < 0 ? store_fd
+	fd = store_fd < 0 ? -ENOENT
 			  : openat(store_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (store_fd >= 0 && fd < 0)
 		fd = -errno;

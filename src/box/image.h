@@ -30,6 +30,9 @@ int nc_image_name_check(const char *name, struct nacre_err *err);
 /* Opens an image's directory. A descriptor, or -errno with err. */
 int nc_image_open(const char *name, struct nacre_err *err);
 
+/* The same in a store that is open; less than 0: there is none. */
+int nc_image_at(int store_fd, const char *name, struct nacre_err *err);
+
 /*
  * Opens the store. A descriptor (a directory, readable), or -errno with err; -ENOENT without err:
  * there is none yet. With make it is made, for which a root of ranges (nc_privilege_ranges) must

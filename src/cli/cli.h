@@ -96,8 +96,10 @@ extern const struct nc_verb nc_verb_env;
 extern const struct nc_verb nc_verb_exec;
 extern const struct nc_verb nc_verb_history;
 extern const struct nc_verb nc_verb_image;
+extern const struct nc_verb nc_verb_key;
 extern const struct nc_verb nc_verb_policy;
 extern const struct nc_verb nc_verb_run;
+extern const struct nc_verb nc_verb_serve;
 extern const struct nc_verb nc_verb_top;
 
 #endif

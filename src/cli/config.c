@@ -162,8 +162,8 @@ const struct nc_verb nc_verb_config = {
 	.summary = "Check or show the configuration",
 	.arguments = "VERB",
 	.details =
-		"Nacre reads nacre.yaml, resource_limits.yaml and security_policies.yaml from one\n"
-		"directory: --config DIR, else /etc/nacre, else ~/.config/nacre. None is needed.",
+		"Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
+		"serve.yaml from one directory: --config DIR, else /etc/nacre, else ~/.config/nacre. None is needed.",
 	.example = "nacre config show --json",
 	.verbs = verbs,
 	.without_config = true,

@@ -13,9 +13,11 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "cli/outlet.h"
 #include "engine/build.h"
 #include "engine/installer.h"
 #include "engine/package.h"
+#include "engine/network.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -144,8 +146,13 @@ static int lock_in(const struct nc_environments *all, struct nacre_err *err)
 	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : landlock;
 }
 
+static void say(const char *text)
+{
+	fprintf(stderr, "nacre env: %s\n", text);
+}
+
 static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct nc_spawn *spawn,
-	struct nacre_err *err)
+	int egress_fd, struct nacre_err *err)
 {
 	struct nc_hub *hub = NULL;
 	int r = spec->landlock = lock_in(spec->environments, err);
@@ -161,6 +168,11 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 		r = catch_signals(task);
 	if (r == 0)
 		r = nc_hub_new(&task->loop, spawn, &hub);
+	if (r == 0 && egress_fd >= 0) {
+		r = nc_network_new(&task->loop, egress_fd, &spec->network, err);
+		if (r < 0)
+			return r;
+	}
 	spec->hub = hub;
 	spec->host = &spawn->host;
 	spec->loop = &task->loop;
@@ -170,6 +182,7 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 		return nc_err_errno(err, r, "Begin");
 	(void)uv_run(&task->loop, UV_RUN_DEFAULT);
 	nc_hub_free(hub);
+	nc_network_free(spec->network);
 	*err = task->err;
 	return err->code < 0 ? err->code : task->answer ? 0 : nc_err_errno(err, -ENOMEM, "Answer");
 }
@@ -222,7 +235,7 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 		.done = on_done};
 	static struct task task;
 	bool ranges;
-	int r;
+	int r, egress_fd = -EBADF;
 
 	nc_environments_init(&all);
 	spec.context = &task;
@@ -233,10 +246,12 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 		r = nc_environments_open(&all, cli->config, true, ranges, err);
 	if (r == 0)
 		r = nc_environments_open_source(&all, cli->config, err);
+	if (r == 0 && nc_environments_have_index(&all, spec.language))
+		egress_fd = nc_outlet_start(say);
 	if (r == 0)
 		r = nc_spawn_start(&spawn, &setup, err);
 	if (r == 0)
-		r = build_as_worker(&task, &spec, &spawn, err);
+		r = build_as_worker(&task, &spec, &spawn, egress_fd, err);
 	answer = task.answer;
 	if (r < 0)
 		return r;
@@ -450,9 +465,11 @@ static const struct nc_verb build_verb = {
 	.summary = "Install packages into an environment",
 	.arguments = "PACKAGE...",
 	.details =
-		"Installs the packages and what they need, in a box without network, from the\n"
-		"directory that packages.python.wheels or packages.javascript.tarballs of\n"
-		"nacre.yaml names. What is there already, or in the image, is not installed again.",
+		"Installs the packages and what they need, in a box that reaches nothing but the\n"
+		"index that packages.python.index or packages.javascript.registry of nacre.yaml\n"
+		"names; or that has no network, from the directory of packages.python.wheels or\n"
+		"packages.javascript.tarballs. What is there already, or in the image, is not\n"
+		"installed again.",
 	.example = "nacre env build requests 'numpy>=1.24'",
 	.options = build_options,
 	.max_words = 64,

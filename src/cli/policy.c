@@ -166,9 +166,6 @@ static int show_value(
 	return 0;
 }
 
-static const char no_network[] =
-	"network.allow says who may be reached; this version has no network at all, so nobody can";
-
 static int run_show(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	cleanup_json json_t *values = arg_json ? json_array() : NULL;
@@ -189,8 +186,6 @@ static int run_show(const struct nc_cli *cli, int n_words, char **words, struct 
 				terms->policy, "inherits", nc_profile_names[terms->profile],
 				"tenant", terms->tenant, "values", values),
 			true);
-	else if (r == 0 && terms->values.network.allow.given)
-		puts(no_network);
 	return r < 0 ? nc_err_errno(err, r, "Show the policy") : NC_EXIT_OK;
 }
 
@@ -206,8 +201,6 @@ static int check_file(const char *path, json_t *faults, bool *ret_bad)
 		r = nc_err_errno(&fault, r, "%s", nc_text_quote(quoted, path));
 	if (r == 0 && !faults)
 		printf("%s: good\n", path);
-	if (r == 0 && !faults && file.all.network.allow.given)
-		puts(no_network);
 	nc_schema_done(nc_policy_file_fields, &file);
 	if (r == 0)
 		return 0;

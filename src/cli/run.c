@@ -15,9 +15,11 @@
 #include "cli/answer.h"
 #include "cli/cli.h"
 #include "cli/order.h"
+#include "cli/outlet.h"
 #include "cli/recording.h"
 #include "engine/engine.h"
 #include "engine/environment.h"
+#include "engine/network.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -25,11 +27,15 @@
 #include "watch/record.h"
 
 static bool arg_cache, arg_json;
-static const char *arg_code, *arg_lang, *arg_packages, *arg_policy, *arg_request;
-static struct nc_words arg_input, arg_file, arg_capture;
+static const char *arg_code, *arg_lang, *arg_net, *arg_packages, *arg_policy, *arg_request;
+static struct nc_words arg_allow, arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
 
 static const struct nc_option options[] = {
+	{.name = "allow",
+		.value = "HOST[:PORT]",
+		.help = "A host that it may reach; repeatable",
+		.words = &arg_allow},
 	{.name = "cache", .help = "Answer an equal request from the cache", .flag = &arg_cache},
 	{.name = "capture",
 		.value = "GLOB",
@@ -60,6 +66,10 @@ static const struct nc_option options[] = {
 		.help = "The language; else it is told from name and content",
 		.text = &arg_lang},
 	NC_OPTION_MEMORY(args),
+	{.name = "net",
+		.value = "MODE",
+		.help = "none (the usual), or allowlist: hosts of --allow, or the policy's",
+		.text = &arg_net},
 	NC_OPTION_OUTPUT(args),
 	{.name = "packages",
 		.value = "A,B",
@@ -176,6 +186,10 @@ static int compose(json_t *request, const char *file, char **words, size_t n_wor
 	for (size_t i = 0; i < args.env.count; i++)
 		if (args.env.words[i][0] == '=' || !strchr(args.env.words[i], '='))
 			return nc_err_set(err, -EINVAL, "Option '--env': expected NAME=VALUE");
+	if (arg_net && !nc_streq(arg_net, "none") && !nc_streq(arg_net, "allowlist"))
+		r = nc_err_set(err, -EINVAL, "Option '--net': expected none or allowlist");
+	else if (arg_net && nc_streq(arg_net, "none") && arg_allow.count > 0)
+		r = nc_err_set(err, -EINVAL, "Option '--allow': not with --net none");
 	for (size_t i = 0; r == 0 && i < arg_file.count; i++)
 		r = add_file(files, arg_file.words[i], err);
 	if (r < 0) {
@@ -205,6 +219,13 @@ static int compose(json_t *request, const char *file, char **words, size_t n_wor
 		r |= set(request, "tier", json_string(args.tier));
 	if (arg_packages)
 		r |= set(request, "packages", packages_json());
+	if (arg_net && !nc_streq(arg_net, "none"))
+		r |= set(request, "network_access", json_true());
+	if (arg_allow.count > 0)
+		r |= set(request, "network",
+			json_pack("{s:o}", "allow",
+				words_json((char *const *)(uintptr_t)arg_allow.words,
+					arg_allow.count)));
 	return r < 0 ? nc_err_set(err, -EINVAL, "Words of the command line are not UTF-8") : 0;
 }
 
@@ -214,7 +235,7 @@ static const char *option_of(const char *pointer)
 	static const char *const names[][2] = {{"/language", "--lang"}, {"/args", "ARGUMENT"},
 		{"/inputs", "--input"}, {"/files", "--file"}, {"/env", "--env"},
 		{"/capture", "--capture"}, {"/packages", "--packages"}, {"/policy", "--policy"},
-		{"/tier", "--tier"}, {"/code", "CODE"}};
+		{"/tier", "--tier"}, {"/code", "CODE"}, {"/network/allow", "--allow"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!arg_request && nc_text_after(pointer, names[i][0]))
@@ -368,14 +389,15 @@ static void say(const char *text)
 /* The unprivileged half. */
 static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	struct nc_book *policies, struct nc_request *request, int input_fd, int cache_fd,
-	const struct nc_environments *environments, struct nc_record *record, struct task *task,
-	struct nacre_err *err)
+	const struct nc_environments *environments, struct nc_record *record, int egress_fd,
+	struct task *task, struct nacre_err *err)
 {
 	const struct nc_listener listener = {.context = task,
 		.printed = arg_json ? NULL : on_printed,
 		.progress = arg_json ? NULL : on_progress,
 		.done = on_done};
 	const int stores[] = {cache_fd, environments->store_fd};
+	struct nc_network *network = NULL;
 	struct nc_engine_setup setup = {.loop = &task->loop,
 		.spawn = spawn,
 		.config = config,
@@ -403,6 +425,9 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	r = nc_spawn_connect(spawn, err);
 	if (r < 0)
 		return r;
+	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)
+		return err->code;
+	setup.network = network;
 	r = nc_engine_new(&setup, &engine);
 	if (r < 0)
 		return nc_err_errno(err, r, "Begin the engine");
@@ -410,6 +435,7 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	if (r == 0)
 		(void)uv_run(&task->loop, UV_RUN_DEFAULT);
 	nc_engine_free(engine);
+	nc_network_free(network);
 	(void)uv_run(&task->loop, UV_RUN_DEFAULT); /* closes what is closing */
 	if (r == 0 && !task->reply)
 		return nc_err_errno(err, -ENOMEM, "Make the reply");
@@ -486,7 +512,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
-	int code, record_fd, r;
+	int code, record_fd, egress_fd = -EBADF, r;
 
 	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
@@ -504,13 +530,15 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
 	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
+	if (request.network.access || request.network.allow.count > 0 || request.packages.count > 0)
+		egress_fd = nc_outlet_start(say);
 	r = nc_spawn_start(&spawn, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
 	if (r == 0)
 		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
-			&environments, &record, &task, err);
+			&environments, &record, egress_fd, &task, err);
 	if (r < 0)
 		return r;
 	if (!arg_json) {

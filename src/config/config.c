@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "config/host.h"
 
 #define SYSTEM_DIR "/etc/nacre"
 
@@ -57,14 +58,23 @@ static const struct nc_field environments_fields[] = {
 	{.name = "max_mb", .type = NC_FIELD_WHOLE, .preset = "8192", .min = 1, .max = 1024 * 1024},
 	END,
 };
-static const struct nc_field python_packages_fields[] = {
-	{.name = "wheels", .type = NC_FIELD_PATH},
-	END,
-};
+#define PACKAGES_FIELDS(directory, urls)                                                           \
+	{.name = (directory), .type = NC_FIELD_PATH},                                              \
+		{.name = (urls),                                                                   \
+			.type = NC_FIELD_LIST,                                                     \
+			.offset = offsetof(struct nc_packages_config, index),                      \
+			.is_word = nc_url_is_index,                                                \
+			.expected = "http://HOST[:PORT]/... or https://..."},                      \
+		{.name = "hosts",                                                                  \
+			.type = NC_FIELD_LIST,                                                     \
+			.offset = offsetof(struct nc_packages_config, hosts),                      \
+			.is_word = nc_host_is_pattern,                                             \
+			.expected = NC_HOST_EXPECTED},                                             \
+		END
+
+static const struct nc_field python_packages_fields[] = {PACKAGES_FIELDS("wheels", "index")};
 static const struct nc_field javascript_packages_fields[] = {
-	{.name = "tarballs", .type = NC_FIELD_PATH},
-	END,
-};
+	PACKAGES_FIELDS("tarballs", "registry")};
 
 /* Offsets inside packages count from the start of the whole file's struct. */
 static const struct nc_field packages_fields[] = {
@@ -129,10 +139,65 @@ static const struct nc_field limits_fields[] = {
 	END,
 };
 
+const char *const nc_alert_kind_names[] = {"security", "performance", "capacity", "error", NULL};
+const char *const nc_alert_measure_names[] = {"denials", "threats", "auth_failures",
+	"start_seconds", "queue_seconds", "queue", "running_percent", "memory_percent",
+	"disk_percent", "errors", NULL};
+_Static_assert(sizeof(nc_alert_measure_names) / sizeof(char *) == NC_MEASURE_MAX + 1, "measures");
+
+#define QUOTA(member)                                                                              \
+	{                                                                                          \
+		.name = #member, .type = NC_FIELD_WHOLE,                                           \
+		.offset = offsetof(struct nc_quota_values, member), .preset = "0", .min = 0,       \
+		.max = 1000000000                                                                  \
+	}
+
+static const struct nc_field quota_fields[] = {
+	QUOTA(executions),
+	QUOTA(requests_per_minute),
+	QUOTA(cpu_seconds_per_hour),
+	QUOTA(memory_mb),
+	QUOTA(disk_mb),
+	END,
+};
+
+#define ALERT(member, ...)                                                                         \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_alert_values, member), __VA_ARGS__   \
+	}
+
+static const struct nc_field alert_rule_fields[] = {
+	ALERT(kind, .type = NC_FIELD_CHOICE, .preset = "error", .choices = nc_alert_kind_names),
+	ALERT(measure, .type = NC_FIELD_CHOICE, .preset = "errors",
+		.choices = nc_alert_measure_names),
+	ALERT(above, .type = NC_FIELD_MILLI, .preset = "0", .max = 1000000000000),
+	ALERT(for_seconds, .type = NC_FIELD_WHOLE, .preset = "0", .max = 86400),
+	END,
+};
+
+#define SERVE(member, ...)                                                                         \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
+	}
+
+static const struct nc_field serve_fields[] = {
+	SERVE(allowed_origins, .type = NC_FIELD_LIST),
+	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
+	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
+	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,
+		.size = sizeof(struct nc_quota_values), .is_word = nc_policy_is_tenant,
+		.expected = "the name of a tenant: " NC_POLICY_NAME_EXPECTED),
+	SERVE(alerts, .type = NC_FIELD_MAP, .fields = alert_rule_fields,
+		.size = sizeof(struct nc_alert_values), .is_word = nc_policy_is_tenant,
+		.expected = "the name of an alert: " NC_POLICY_NAME_EXPECTED),
+	END,
+};
+
 const char *const nc_config_file_names[NC_CONFIG_FILE_COUNT] = {
 	[NC_CONFIG_MAIN] = "nacre.yaml",
 	[NC_CONFIG_LIMITS] = "resource_limits.yaml",
 	[NC_CONFIG_POLICIES] = "security_policies.yaml",
+	[NC_CONFIG_SERVE] = "serve.yaml",
 };
 
 static const struct {
@@ -142,6 +207,7 @@ static const struct {
 	[NC_CONFIG_MAIN] = {main_fields, offsetof(struct nc_config, main)},
 	[NC_CONFIG_LIMITS] = {limits_fields, offsetof(struct nc_config, limits)},
 	[NC_CONFIG_POLICIES] = {nc_policy_file_fields, offsetof(struct nc_config, policies)},
+	[NC_CONFIG_SERVE] = {serve_fields, offsetof(struct nc_config, serve)},
 };
 
 const struct nc_field *nc_config_fields(enum nc_config_file file)

@@ -1,6 +1,6 @@
 /*
- * The configuration: nacre.yaml, resource_limits.yaml and security_policies.yaml of one directory
- * over built-in values, so that no file is needed.
+ * The configuration: nacre.yaml, resource_limits.yaml, security_policies.yaml and serve.yaml of one
+ * directory over built-in values, so that no file is needed.
  */
 #ifndef NC_CONFIG_H
 #define NC_CONFIG_H
@@ -27,12 +27,11 @@ struct nc_main_config {
 	} environments;
 	/* Where packages come from; not given: from nowhere. */
 	struct {
-		struct {
-			struct nc_value wheels;
-		} python;
-		struct {
-			struct nc_value tarballs;
-		} javascript;
+		struct nc_packages_config {
+			struct nc_value files; /* a directory: wheels, or tarballs */
+			struct nc_value index; /* URLs: the first one is asked first */
+			struct nc_value hosts; /* that the index sends to for files */
+		} python, javascript;
 	} packages;
 };
 
@@ -53,10 +52,62 @@ struct nc_limits_config {
 	struct nc_limit_values language[NC_LANGUAGE_MAX];
 };
 
+/* What a tenant of the daemon may use; 0: no limit. */
+struct nc_quota_values {
+	struct nc_value executions; /* that wait or run at once */
+	struct nc_value requests_per_minute;
+	struct nc_value cpu_seconds_per_hour;
+	struct nc_value memory_mb; /* that those which wait or run may be allowed together */
+	struct nc_value disk_mb;
+};
+
+enum nc_alert_kind {
+	NC_ALERT_SECURITY,
+	NC_ALERT_PERFORMANCE,
+	NC_ALERT_CAPACITY,
+	NC_ALERT_ERROR,
+	NC_ALERT_KIND_MAX,
+};
+
+/* What an alert looks at; per minute: over the last one. */
+enum nc_alert_measure {
+	NC_MEASURE_DENIALS,	  /* per minute */
+	NC_MEASURE_THREATS,	  /* per minute: what the threat detector found */
+	NC_MEASURE_AUTH_FAILURES, /* per minute */
+	NC_MEASURE_START,	  /* mean of a minute, from the order to the start of a box */
+	NC_MEASURE_QUEUE_WAIT,	  /* mean of a minute */
+	NC_MEASURE_QUEUE,	  /* executions that wait */
+	NC_MEASURE_RUNNING,	  /* of those that may run, in percent */
+	NC_MEASURE_MEMORY,	  /* the same of memory */
+	NC_MEASURE_DISK,	  /* of the state's file system, in percent */
+	NC_MEASURE_ERRORS,	  /* per minute: executions that failed by our own fault */
+	NC_MEASURE_MAX,
+};
+
+extern const char *const nc_alert_kind_names[];
+extern const char *const nc_alert_measure_names[];
+
+struct nc_alert_values {
+	struct nc_value kind;	 /* enum nc_alert_kind */
+	struct nc_value measure; /* enum nc_alert_measure */
+	struct nc_value above;	 /* in thousandths */
+	struct nc_value for_seconds;
+};
+
+/* serve.yaml: the daemon. */
+struct nc_serve_config {
+	struct nc_value allowed_origins; /* pages of others that may ask, with a key */
+	struct nc_value drain_seconds;
+	struct nc_quota_values quotas; /* of each tenant that has none of its own */
+	struct nc_map tenants;	       /* of struct nc_quota_values */
+	struct nc_map alerts;	       /* of struct nc_alert_values */
+};
+
 enum nc_config_file {
 	NC_CONFIG_MAIN,
 	NC_CONFIG_LIMITS,
 	NC_CONFIG_POLICIES,
+	NC_CONFIG_SERVE,
 	NC_CONFIG_FILE_COUNT,
 };
 
@@ -66,6 +117,7 @@ struct nc_config {
 	struct nc_main_config main;
 	struct nc_limits_config limits;
 	struct nc_policies_config policies;
+	struct nc_serve_config serve;
 };
 
 extern const char *const nc_config_file_names[NC_CONFIG_FILE_COUNT];

@@ -139,8 +139,7 @@ static const struct nc_field network_fields[] = {
 
 const struct nc_field nc_policy_value_fields[] = {VALUES(0), END};
 
-/* As in requests. */
-static bool is_tenant(const char *name)
+bool nc_policy_is_tenant(const char *name)
 {
 	static const char legal[] = "._-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789";
@@ -161,8 +160,7 @@ const struct nc_field nc_policy_file_fields[] = {
 		.offset = offsetof(struct nc_policies_config, tenants),
 		.fields = nc_policy_value_fields,
 		.size = sizeof(struct nc_policy_values),
-		.is_word = is_tenant,
-		.expected = "the name of a tenant: 1 to 64 letters, digits, '.', '_' and '-', a "
-			    "letter or digit first"},
+		.is_word = nc_policy_is_tenant,
+		.expected = "the name of a tenant: " NC_POLICY_NAME_EXPECTED},
 	END,
 };

@@ -75,4 +75,9 @@ extern const char *const nc_policy_verdicts[];
 extern const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1];
 extern const char *const nc_policy_grades[];
 
+/* The names of tenants, and of what else a file may name freely; as in requests. */
+bool nc_policy_is_tenant(const char *name);
+#define NC_POLICY_NAME_EXPECTED                                                                    \
+	"1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+
 #endif

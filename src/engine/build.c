@@ -3,10 +3,10 @@
  *
  * Theory of operation: an environment that is there is used. Else a box asks the interpreter
  * whether the image has all of them. Else whoever gets the lock has a box install them into a
- * staging directory, and others who want the same look again every now and then. The box has no
- * network: it is shown the staging directory to write, and to read the place that packages come
- * from. What it says about itself goes into the lock file of the environment, but only in the form
- * expected.
+ * staging directory, and others who want the same look again every now and then. The box is
+ * shown the staging directory to write, and to read the place that packages come from; or it
+ * reaches the hosts of the configured index, through a door, and nothing else. What it says about
+ * itself goes into the lock file of the environment, but only in the form expected.
  */
 #include "engine/build.h"
 
@@ -26,6 +26,9 @@
 #include "base/text.h"
 #include "box/outcome.h"
 #include "box/settle.h"
+#include "config/host.h"
+#include "egress/client.h"
+#include "engine/access.h"
 #include "engine/installer.h"
 #include "runtime/runtime.h"
 
@@ -73,7 +76,9 @@ struct nc_build {
 	struct nc_buf report, said;
 	struct nc_staging stage; /* dir_fd -EBADF: there is none */
 	int layer_fd, lock_fd;
-	json_t *answer; /* of a box */
+	json_t *answer;			 /* of a box */
+	struct nc_access *reach;	 /* while it installs from an index */
+	char (*hosts)[NC_URL_HOST_SIZE]; /* of the index */
 	struct nc_build_result result;
 };
 
@@ -97,6 +102,8 @@ static void build_free(struct nc_build *build)
 	nc_buf_done(&build->report);
 	nc_buf_done(&build->said);
 	json_decref(build->answer);
+	nc_access_free(build->reach);
+	free(build->hosts);
 	free(build);
 }
 
@@ -130,7 +137,11 @@ static void report_progress(struct nc_build *build, const char *verb)
 
 static const char *source_path(const struct nc_build *build)
 {
-	return build->spec.environments->source[build->spec.language].path;
+	const struct nc_environments *all = build->spec.environments;
+
+	return nc_environments_have_index(all, build->spec.language)
+		       ? all->source[build->spec.language].config->index.list[0]
+		       : all->source[build->spec.language].path;
 }
 
 static void use(struct nc_build *build, bool built)
@@ -207,10 +218,13 @@ static void fail_for_lack(struct nc_build *build)
 	const char *name = json_string_value(json_object_get(build->answer, "lacks"));
 	char quoted[NC_TEXT_QUOTED_MAX], path[NC_TEXT_QUOTED_MAX];
 
+	bool online = nc_environments_have_index(build->spec.environments, build->spec.language);
+
 	nc_err_set(&build->result.err, -ENOENT,
-		"packages: the %s %s has no %s, or no version of it that fits; this version "
-		"installs from there alone (%s)",
-		build->installer->source_noun, nc_text_quote(path, source_path(build)),
+		"packages: the %s %s has no %s, or no version of it that fits; packages are "
+		"installed from there alone (%s)",
+		online ? "index" : build->installer->source_noun,
+		nc_text_quote(path, source_path(build)),
 		name ? nc_text_quote(quoted, name) : "such package", build->installer->source_key);
 	fail(build, "error");
 }
@@ -306,6 +320,17 @@ static void take_probe(struct nc_build *build)
 	finish(build);
 }
 
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_build *build = context;
+	struct nacre_err err = {0};
+
+	(void)birth_ns;
+	/* without the door the installer finds nobody, and says so */
+	if (door_fd >= 0 && nc_access_open(build->reach, build->order.id, door_fd, &err) < 0)
+		nc_command_cancel(build->command);
+}
+
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -339,6 +364,34 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	}
 }
 
+/* Proxies and certificates for whoever goes through the door, and where to go. */
+static void fill_env(struct nc_build *build)
+{
+	static const char certificates[] = "/etc/ssl/certs/ca-certificates.crt";
+	const struct nc_value *index =
+		&build->spec.environments->source[build->spec.language].config->index;
+	nc_buf_cleanup struct nc_buf words = NC_BUF(64U * 1024);
+	const char *list[64] = {NULL}, *word;
+	size_t n = 0;
+
+	if (!build->reach || build->step != STEP_INSTALL) {
+		nc_env_fill(&build->env, "/workspace", "/tmp", NULL);
+		return;
+	}
+	nc_buf_adds(&words, "NACRE_INDEX=");
+	for (size_t i = 0; i < index->n_list; i++)
+		nc_buf_addf(&words, "%s%s", i > 0 ? " " : "", index->list[i]);
+	nc_buf_addf(&words, "%cPIP_CERT=%s%cNODE_EXTRA_CA_CERTS=%s%c", '\0', certificates, '\0',
+		certificates, '\0');
+	for (const char *const *proxy = nc_egress_variables(); *proxy; proxy++)
+		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
+	for (word = nc_buf_text(&words);
+		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
+		word += strlen(word) + 1)
+		list[n++] = word;
+	nc_env_fill(&build->env, "/workspace", "/tmp", list);
+}
+
 static void fill_words(struct nc_build *build, const char *program)
 {
 	nc_buf_done(&build->argv.buf);
@@ -349,7 +402,7 @@ static void fill_words(struct nc_build *build, const char *program)
 	nc_word_add(&build->argv, program);
 	for (size_t i = 0; i < build->spec.n_packages; i++)
 		nc_word_add(&build->argv, build->spec.packages[i]);
-	nc_env_fill(&build->env, "/workspace", "/tmp", NULL);
+	fill_env(build);
 }
 
 /* Orders a box that runs the program; on_ended() follows if this is 0. */
@@ -360,10 +413,12 @@ static int order_box(struct nc_build *build, const char *program,
 		.input_fd = -EBADF,
 		.output_max = UINT64_MAX,
 		.context = build,
+		.started = on_started,
 		.printed = on_printed,
 		.ended = on_ended};
 	struct nc_wish wish = {.names = NULL};
 	struct nc_box_order *order = &build->order;
+	int source_fd = build->spec.environments->source[build->spec.language].fd;
 	int r;
 
 	*order = (struct nc_box_order){
@@ -376,10 +431,11 @@ static int order_box(struct nc_build *build, const char *program,
 	if (r < 0)
 		return r;
 	if (build->step == STEP_INSTALL) {
-		order->n_layers = 2;
+		order->n_layers = source_fd >= 0 ? 2 : 1;
 		order->layer_writable[0] = true;
 		spec.layer_fd[0] = build->layer_fd;
-		spec.layer_fd[1] = build->spec.environments->source[build->spec.language].fd;
+		spec.layer_fd[1] = source_fd;
+		order->flags |= build->reach ? NC_ORDER_DOOR : 0;
 	}
 	fill_words(build, program);
 	if (build->argv.buf.error < 0 || build->env.buf.error < 0)
@@ -412,6 +468,28 @@ static int open_stage(struct nc_build *build, struct nacre_err *err)
 	return build->layer_fd < 0 ? nc_err_errno(err, -errno, "Make a layer") : 0;
 }
 
+/* The hosts of the index are the operator's choice, wherever they are. */
+static int open_index(struct nc_build *build, struct nacre_err *err)
+{
+	const struct nc_packages_config *config =
+		build->spec.environments->source[build->spec.language].config;
+	const char *hosts[NC_EGRESS_RULES_MAX];
+	size_t n = 0;
+
+	if (!nc_environments_have_index(build->spec.environments, build->spec.language))
+		return 0;
+	build->hosts = calloc(config->index.n_list, sizeof(*build->hosts));
+	if (!build->hosts)
+		return nc_err_errno(err, -ENOMEM, "Reach the index");
+	for (size_t i = 0; i < config->index.n_list && n < NC_EGRESS_RULES_MAX; i++) {
+		if (nc_url_host(config->index.list[i], build->hosts[i]) == 0)
+			hosts[n++] = build->hosts[i];
+	}
+	for (size_t i = 0; i < config->hosts.n_list && n < NC_EGRESS_RULES_MAX; i++)
+		hosts[n++] = config->hosts.list[i];
+	return nc_access_new_for(build->spec.network, hosts, n, &build->reach, err);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
 	look(timer->data);
@@ -430,12 +508,12 @@ static void install(struct nc_build *build)
 	struct nacre_err *err = &build->result.err;
 	int r;
 
-	if (all->source[build->spec.language].fd < 0) {
+	if (!nc_environments_have_source(all, build->spec.language)) {
 		nc_err_set(err, -ENOENT,
 			"packages: not all of them are in the image, and there is no place to "
-			"install them from: set %s in nacre.yaml to a %s; this version knows no "
-			"index",
-			build->installer->source_key, build->installer->source_noun);
+			"install them from: set %s in nacre.yaml to a %s, or %s to an index",
+			build->installer->source_key, build->installer->source_noun,
+			build->installer->index_key);
 		fail(build, "blocked");
 		return;
 	}
@@ -457,6 +535,8 @@ static void install(struct nc_build *build)
 		build->step = STEP_INSTALL;
 		report_progress(build, "installing");
 		r = open_stage(build, err);
+		if (r == 0)
+			r = open_index(build, err);
 	}
 	if (r >= 0)
 		r = order_box(build, build->installer->install, &install_limits,

@@ -6,6 +6,7 @@
 #include "engine/environment.h"
 
 struct nc_build;
+struct nc_network;
 
 /* What came of it. */
 struct nc_build_result {
@@ -23,6 +24,7 @@ struct nc_build_spec {
 	uv_loop_t *loop;
 	struct nc_hub *hub;
 	const struct nc_box_host *host;
+	struct nc_network *network; /* for an index; NULL: there is none */
 	int landlock;
 	enum nc_language language; /* one that has an installer */
 	const char *const *packages;

@@ -35,6 +35,11 @@ const struct nc_engine_setup *nc_engine_setup(const struct nc_engine *engine)
 	return &engine->setup;
 }
 
+bool nc_engine_ends(const struct nc_engine *engine)
+{
+	return engine->ends;
+}
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;
@@ -256,6 +261,23 @@ void nc_engine_cancel(struct nc_execution *execution)
 const char *nc_execution_id(const struct nc_execution *execution)
 {
 	return execution->id;
+}
+
+bool nc_execution_has_begun(const struct nc_execution *execution)
+{
+	return execution->admitted_ns > 0;
+}
+
+const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution)
+{
+	return &execution->limits;
+}
+
+void nc_engine_reconfigure(
+	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies)
+{
+	engine->setup.config = config;
+	engine->setup.policies = policies;
 }
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)

@@ -19,6 +19,7 @@ struct nc_book;
 struct nc_record;
 struct nc_engine;
 struct nc_environments;
+struct nc_network;
 struct nc_execution;
 
 /* What all executions share; borrowed until the engine is freed. */
@@ -31,6 +32,7 @@ struct nc_engine_setup {
 	const char *policy;	  /* of requests that name none; NULL: the configured one */
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
 	const struct nc_environments *environments; /* for packages; NULL: there are none */
+	struct nc_network *network;		    /* NULL: there is none */
 	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
@@ -76,6 +78,17 @@ void nc_engine_cancel(struct nc_execution *execution);
 
 /* Its id, as in the reply; valid until done(). */
 const char *nc_execution_id(const struct nc_execution *execution);
+
+/* Whether it has a box, or will never need one; and what it is allowed. Valid until done(). */
+bool nc_execution_has_begun(const struct nc_execution *execution);
+const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution);
+
+/*
+ * Other files are read from now on; executions that are under way keep what they began with, so
+ * both must outlive those. policies is never NULL.
+ */
+void nc_engine_reconfigure(
+	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies);
 
 struct nc_engine_load {
 	size_t running, queued;

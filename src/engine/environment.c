@@ -60,11 +60,13 @@ int nc_environments_open(struct nc_environments *all, const struct nc_config *co
 }
 
 static int open_source(struct nc_environments *all, enum nc_language language,
-	const struct nc_value *value, struct nacre_err *err)
+	const struct nc_packages_config *config, struct nacre_err *err)
 {
+	const struct nc_value *value = &config->files;
 	char quoted[NC_TEXT_QUOTED_MAX];
 	int fd;
 
+	all->source[language].config = config;
 	if (value->n_list == 0)
 		return 0;
 	/* to read: the spawner takes no mere path descriptor */
@@ -80,11 +82,19 @@ static int open_source(struct nc_environments *all, enum nc_language language,
 int nc_environments_open_source(
 	struct nc_environments *all, const struct nc_config *config, struct nacre_err *err)
 {
-	int r = open_source(all, NC_PYTHON, &config->main.packages.python.wheels, err);
+	int r = open_source(all, NC_PYTHON, &config->main.packages.python, err);
 
-	return r < 0 ? r
-		     : open_source(
-			       all, NC_JAVASCRIPT, &config->main.packages.javascript.tarballs, err);
+	return r < 0 ? r : open_source(all, NC_JAVASCRIPT, &config->main.packages.javascript, err);
+}
+
+bool nc_environments_have_index(const struct nc_environments *all, enum nc_language language)
+{
+	return all->source[language].config && all->source[language].config->index.n_list > 0;
+}
+
+bool nc_environments_have_source(const struct nc_environments *all, enum nc_language language)
+{
+	return all->source[language].fd >= 0 || nc_environments_have_index(all, language);
 }
 
 uint64_t nc_environments_each(const struct nc_environments *all)
@@ -151,6 +161,10 @@ void nc_environment_key(const struct nc_environments *all, enum nc_language lang
 	nc_digest_text(digest, nc_runtimes[language]->name);
 	nc_digest_program(digest, nc_installer_of(language)->interpreter);
 	nc_digest_text(digest, all->source[language].path ? all->source[language].path : "");
+	for (size_t i = 0; nc_environments_have_index(all, language) &&
+			   i < all->source[language].config->index.n_list;
+		i++)
+		nc_digest_text(digest, all->source[language].config->index.list[i]);
 	r = add_packages(digest, language, packages, n_packages);
 	nc_digest_end(digest, key);
 	if (r < 0)

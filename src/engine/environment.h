@@ -31,8 +31,9 @@ struct nc_environments {
 	int store_fd;	    /* the worker's; -EBADF: there is none */
 	uint64_t max_bytes; /* of all together */
 	struct {
-		int fd;		  /* open to read; -EBADF: packages come from nowhere */
+		int fd;		  /* a directory, open to read; or -EBADF */
 		const char *path; /* borrowed from the configuration; or NULL */
+		const struct nc_packages_config *config; /* the same: index and hosts; or NULL */
 	} source[NC_LANGUAGE_MAX];
 };
 
@@ -50,6 +51,10 @@ int nc_environments_open(struct nc_environments *all, const struct nc_config *co
 	bool ranges, struct nacre_err *err);
 int nc_environments_open_source(
 	struct nc_environments *all, const struct nc_config *config, struct nacre_err *err);
+
+/* Whether packages come from anywhere, and whether over the network. */
+bool nc_environments_have_source(const struct nc_environments *all, enum nc_language language);
+bool nc_environments_have_index(const struct nc_environments *all, enum nc_language language);
 
 /* The most that one may take. */
 uint64_t nc_environments_each(const struct nc_environments *all);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "box/outcome.h"
 #include "engine/hooks.h"
@@ -31,8 +32,20 @@ static struct nc_step_state *step_of(struct nc_execution *execution)
 	return i < execution->request.n_steps ? &execution->step[i] : NULL;
 }
 
+static void finish(struct nc_execution *execution);
+
+static void on_door_shut(void *context)
+{
+	finish(context);
+}
+
 static void finish(struct nc_execution *execution)
 {
+	/* what went through it is told in the reply */
+	if (nc_access_is_open(execution->reach) && !nc_engine_ends(execution->engine)) {
+		nc_access_close(execution->reach, on_door_shut, execution);
+		return;
+	}
 	execution->ended_ns = nc_clock_ns();
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
@@ -43,9 +56,16 @@ static void finish(struct nc_execution *execution)
 	nc_engine_finished(execution);
 }
 
-static void on_started(void *context, uint64_t birth_ns)
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
 {
 	struct nc_execution *execution = context;
+
+	struct nacre_err err = {0};
+
+	if (door_fd >= 0 && nc_access_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
+		(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
+		nc_command_cancel(execution->command);
+	}
 
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
@@ -355,6 +375,7 @@ static void get_packages(struct nc_execution *execution)
 		.loop = setup->loop,
 		.hub = nc_engine_hub(execution->engine),
 		.host = &setup->spawn->host,
+		.network = setup->network,
 		.landlock = setup->landlock,
 		.language = execution->packages_language,
 		.packages = execution->request.packages.words,
@@ -408,5 +429,6 @@ void nc_execution_free(struct nc_execution *execution)
 	json_decref(execution->packages);
 	nc_environment_close(&execution->environment);
 	nc_build_drop(execution->build);
+	nc_access_free(execution->reach);
 	free(execution);
 }

@@ -9,6 +9,7 @@
 #include "engine/detect.h"
 #include "engine/engine.h"
 #include "engine/output.h"
+#include "engine/access.h"
 #include "policy/book.h"
 #include "policy/denial.h"
 #include "policy/hooks.h"
@@ -94,6 +95,7 @@ struct nc_execution {
 	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
 	json_t *packages;	/* that there are; NULL: none were asked for, or not yet */
 	bool environment_built; /* for this execution */
+	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
 	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
 	struct nc_command *command;

@@ -36,14 +36,23 @@ static const char python_probe[] =
 
 /*
  * First on the limited disk of the box, then over to the layer: nothing out there limits that.
- * Seam: an index behind the egress proxy takes the place of --no-index and --find-links.
+ * NACRE_INDEX has the URLs of indexes, if they are to be asked.
  */
 static const char python_install[] =
 	"import importlib.util, json, os, re, subprocess, sys, urllib.parse\n"
 	"if not importlib.util.find_spec('pip'):\n"
 	"    sys.exit(4)\n"
-	"pip = subprocess.Popen([sys.executable, '-I', '-m', 'pip', 'install', '--no-index',\n"
-	"    '--find-links', '/opt/nacre/layer1', '--only-binary', ':all:', '--no-compile',\n"
+	"urls = os.environ.get('NACRE_INDEX', '').split()\n"
+	"where = ['--index-url', urls[0]] if urls else ['--no-index']\n"
+	"for url in urls[1:]:\n"
+	"    where += ['--extra-index-url', url]\n"
+	"for url in urls:\n"
+	"    if url.startswith('http:'):\n"
+	"        where += ['--trusted-host', urllib.parse.urlsplit(url).netloc]\n"
+	"if os.path.isdir('/opt/nacre/layer1'):\n"
+	"    where += ['--find-links', '/opt/nacre/layer1']\n"
+	"pip = subprocess.Popen([sys.executable, '-I', '-m', 'pip', 'install', *where,\n"
+	"    '--only-binary', ':all:', '--no-compile', '--retries', '1',\n"
 	"    '--no-cache-dir', '--no-input', '--disable-pip-version-check',\n"
 	"    '--no-warn-script-location', '--progress-bar', 'off', '--report', '/tmp/report',\n"
 	"    '--target', '/tmp/site', '--', *sys.argv[1:]],\n"
@@ -76,16 +85,16 @@ static const char python_install[] =
 	"    sys.stdout)\n";
 
 /*
- * npm resolves ranges by asking a registry, so the tarballs are served as one, on the loopback of
- * the box, which leads nowhere else. Seam: with an index behind the egress proxy the server goes,
- * and
- * --registry names that.
+ * npm resolves ranges by asking a registry: that of NACRE_INDEX, or the tarballs are served as one,
+ * on the loopback of the box, which leads nowhere else. What came from a registry is digested from
+ * npm's cache, where it lies by its SHA-512.
  */
 static const char javascript_install[] =
 	"'use strict';\n"
 	"const crypto = require('crypto'), fs = require('fs'), http = require('http');\n"
 	"const zlib = require('zlib'), {execFileSync, spawn} = require('child_process');\n"
 	"const source = '/opt/nacre/layer1/', wanted = process.argv.slice(1);\n"
+	"const registry = process.env.NACRE_INDEX;\n"
 	"const packages = new Map(), tarballs = new Map(), lacks = new Set();\n"
 	"function manifest(tar) {\n"
 	"    for (let at = 0; at + 512 <= tar.length;) {\n"
@@ -123,7 +132,16 @@ static const char javascript_install[] =
 	"    lacks.add(name);\n"
 	"    response.writeHead(404).end('{}');\n"
 	"}\n"
+	"function fetched(integrity, resolved) {\n"
+	"    const hex = Buffer.from(integrity.split('-')[1], 'base64').toString('hex');\n"
+	"    const path = `/tmp/npm/_cacache/content-v2/sha512/${hex.slice(0, 2)}/` +\n"
+	"        `${hex.slice(2, 4)}/${hex.slice(4)}`;\n"
+	"    return {file: decodeURIComponent(resolved.split('/').pop()),\n"
+	"        sha256: crypto.createHash('sha256').update(fs.readFileSync(path)).digest('hex')};\n"
+	"}\n"
 	"function finish(code, said) {\n"
+	"    const absent = /404[^\\n]*'(@?[^'@]+)@/.exec(said);\n"
+	"    if (registry && absent) lacks.add(absent[1]);\n"
 	"    const version = /No matching version found for (\\S+?)\\.?$/m.exec(said);\n"
 	"    const name = version ? version[1] : [...lacks][0];\n"
 	"    if (code !== 0 && name) console.log(JSON.stringify({lacks: name}));\n"
@@ -136,14 +154,14 @@ static const char javascript_install[] =
 	"    execFileSync('chmod', ['-R', 'a+rX,go-w,u+w', layer]);\n"
 	"    execFileSync('find', [layer, '-type', 'f', '-exec', 'chmod', 'a-w', '{}', '+']);\n"
 	"    console.log(JSON.stringify({interpreter: 'Node.js/' + process.versions.node,\n"
-	"        packages: tree.map(([path, {version, integrity}]) => ({version,\n"
+	"        packages: tree.map(([path, {version, integrity, resolved}]) => ({version,\n"
 	"            name: path.slice(path.lastIndexOf('node_modules/') + 13),\n"
-	"            ...tarballs.get(integrity)}))}));\n"
+	"            ...(tarballs.get(integrity) || fetched(integrity, resolved))}))}));\n"
 	"    process.exit(0);\n"
 	"}\n"
 	"const server = http.createServer(answer).listen(0, '127.0.0.1', () => {\n"
-	"    const base = `http://127.0.0.1:${server.address().port}/`;\n"
-	"    for (const file of fs.readdirSync(source).filter(name => "
+	"    const base = registry || `http://127.0.0.1:${server.address().port}/`;\n"
+	"    for (const file of (registry ? [] : fs.readdirSync(source)).filter(name => "
 	"name.endsWith('.tgz')).sort())\n"
 	"        try { add(file, base); } catch (error) { console.error(file + ': ' + "
 	"error.message); }\n"
@@ -170,6 +188,7 @@ static const struct nc_installer pip = {
 	.install = python_install,
 	.source_key = "packages.python.wheels",
 	.source_noun = "wheel directory",
+	.index_key = "packages.python.index",
 	.fix = "apt-get install python3-pip",
 	.env = WORDS("PYTHONPATH=" NC_BOX_LAYER "0/site"),
 };
@@ -180,6 +199,7 @@ static const struct nc_installer npm = {
 	.install = javascript_install,
 	.source_key = "packages.javascript.tarballs",
 	.source_noun = "tarball directory",
+	.index_key = "packages.javascript.registry",
 	.fix = "apt-get install npm",
 	.env = WORDS("NODE_PATH=" NC_BOX_LAYER "0/node_modules"),
 };

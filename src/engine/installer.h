@@ -32,6 +32,7 @@ struct nc_installer {
 	const char *install;
 	const char *source_key;	 /* of the configuration: where packages come from */
 	const char *source_noun; /* what that is */
+	const char *index_key;	 /* the same for an index */
 	const char *fix;	 /* how the installer is had on Debian */
 	const char *const *env;	 /* of a box that uses an environment, "NAME=value" */
 };

@@ -124,6 +124,17 @@ static int find_terms(struct nc_execution *execution)
 	return 0;
 }
 
+static int check_network(struct nc_execution *execution)
+{
+	struct nacre_err err = {0};
+
+	if (nc_access_new(nc_engine_setup(execution->engine)->network, execution->terms,
+		    &execution->request.network, &execution->reach, &err) == 0)
+		return 0;
+	nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);
+	return nc_execution_fail(execution, "blocked", "%s", err.message);
+}
+
 /* The packages are for the steps of one language, whose environment all steps are shown. */
 static int check_packages(struct nc_execution *execution)
 {
@@ -182,7 +193,9 @@ static int route(struct nc_execution *execution)
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	enum nc_tier wanted = execution->request.tier;
 	bool has_packages = execution->request.packages.count > 0; /* a layer has to be mounted */
-	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_packages;
+	/* a door is in a network namespace */
+	bool has_more = has_packages || execution->reach;
+	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_more;
 	bool has_container = setup->spawn->host.user_ns;
 
 	if (wanted != NC_TIER_MAX && wanted != NC_TIER_CONTAINER && wanted != NC_TIER_PROCESS)
@@ -193,10 +206,14 @@ static int route(struct nc_execution *execution)
 		return nc_execution_fail(execution, "blocked",
 			"%s a container box, and no user namespace can be had here (see: nacre "
 			"doctor)",
-			has_packages ? "Packages need" : "Its risk asks for");
+			has_packages	   ? "Packages need"
+			: execution->reach ? "A network needs"
+					   : "Its risk asks for");
 	execution->tier = NC_BOX_CONTAINER;
-	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_packages) {
-		execution->tier_reason = "its packages need more than the tier that was named";
+	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_more) {
+		execution->tier_reason =
+			has_packages ? "its packages need more than the tier that was named"
+				     : "its network needs more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS && needs_container) {
 		execution->tier_reason = "its risk asks for more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS) {
@@ -411,13 +428,9 @@ void nc_execution_prepare(struct nc_execution *execution)
 	const struct nc_request *request = &execution->request;
 	int r = 0;
 
-	if (request->network_access) {
-		nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);
-		r = nc_execution_fail(execution, "blocked",
-			"network_access: this version has no way out of a box; leave it false");
-	}
+	r = find_terms(execution);
 	if (r == 0)
-		r = find_terms(execution);
+		r = check_network(execution);
 	if (r == 0)
 		r = check_ceilings(execution);
 	for (size_t i = 0; r == 0 && i < request->n_steps; i++) {

@@ -308,6 +308,8 @@ static json_t *denials_json(const struct nc_execution *execution, const struct n
 
 	if (r == 0 && execution->refused.id[0])
 		r = nc_denials_add(list, &execution->refused);
+	if (r == 0)
+		r = nc_access_denials(execution->reach, list);
 	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++) {
 		if (execution->step[i].report)
 			r = nc_denials_add_report(list, execution->step[i].report);
@@ -449,7 +451,9 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		"cached", 0, "timings", timings_json(execution), "labels",
 		nc_execution_labels(execution), "environment", environment_json(execution));
 
-	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0)
+	if (!reply || merge_steps(execution, reply) < 0 || add_files(execution, reply) < 0 ||
+		json_object_set_new(json_object_get(reply, "usage"), "network",
+			nc_access_usage(execution->reach)) < 0)
 		return NULL;
 	return take_ptr(reply);
 }

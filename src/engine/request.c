@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "config/host.h"
 #include "engine/package.h"
 #include "engine/reader.h"
 #include "runtime/runtime.h"
@@ -27,7 +28,7 @@ struct draft {
 };
 
 /* Into char[NC_REQUEST_NAME_MAX + 1]. */
-static void read_id(const struct nc_cursor *c)
+void nc_read_id(const struct nc_cursor *c)
 {
 	const char *name = nc_read_name(c);
 
@@ -43,7 +44,7 @@ static void read_step_name(const struct nc_cursor *c)
 		*(const char **)c->target = name;
 }
 
-static void read_tier(const struct nc_cursor *c)
+void nc_read_tier(const struct nc_cursor *c)
 {
 	int chosen = nc_read_choice(c, nc_tier_names, NC_TIER_MAX);
 
@@ -51,7 +52,7 @@ static void read_tier(const struct nc_cursor *c)
 		*(enum nc_tier *)c->target = (enum nc_tier)chosen;
 }
 
-static void read_policy(const struct nc_cursor *c)
+void nc_read_policy(const struct nc_cursor *c)
 {
 	const char *text = json_string_value(c->value);
 
@@ -170,7 +171,7 @@ static bool is_variable(const char *name)
 	return name[0] != '\0';
 }
 
-static void read_env(const struct nc_cursor *c)
+void nc_read_env(const struct nc_cursor *c)
 {
 	const struct nc_request_pairs *env = c->target;
 	size_t total = 0;
@@ -188,7 +189,7 @@ static void read_env(const struct nc_cursor *c)
 			NC_REQUEST_ENV_SIZE_MAX);
 }
 
-static void read_labels(const struct nc_cursor *c)
+void nc_read_labels(const struct nc_cursor *c)
 {
 	const struct nc_request_pairs *labels = c->target;
 
@@ -348,7 +349,38 @@ static const struct nc_rule limit_rules[] = {
 	{0},
 };
 
-static void read_limits(const struct nc_cursor *c)
+static void read_allow(const struct nc_cursor *c)
+{
+	static const struct nc_list list = {.noun = "hosts",
+		.count_max = NC_REQUEST_HOSTS_MAX,
+		.is_good = nc_host_is_pattern,
+		.expected = NC_HOST_EXPECTED};
+
+	nc_read_words(c, &list);
+}
+
+#define NETWORK(key, reader, member, most, one)                                                    \
+	{                                                                                          \
+		.name = (key), .read = (reader),                                                   \
+		.offset = offsetof(struct nc_request_network, member), .min = 1, .max = (most),    \
+		.unit = (one)                                                                      \
+	}
+
+static const struct nc_rule network_rules[] = {
+	NETWORK("allow", read_allow, allow, 0, 0),
+	NETWORK("max_mb", nc_read_whole, bytes, 1024 * 1024, MIB),
+	NETWORK("max_requests", nc_read_whole, requests, 1000 * 1000 * 1000, 1),
+	NETWORK("mbps", nc_read_whole, rate_mbps, 100 * 1000, 1),
+	NETWORK("strict", nc_read_bool, strict, 0, 0),
+	{0},
+};
+
+void nc_read_network(const struct nc_cursor *c)
+{
+	nc_read_members(c, network_rules, c->target);
+}
+
+void nc_read_limits(const struct nc_cursor *c)
 {
 	nc_read_members(c, limit_rules, c->target);
 }
@@ -366,7 +398,7 @@ static const struct nc_rule step_rules[] = {
 	{.name = "code", .read = read_code},
 	STEP("inputs", read_inputs, inputs),
 	STEP("args", read_args, args),
-	STEP("env", read_env, env),
+	STEP("env", nc_read_env, env),
 	{.name = "timeout",
 		.read = nc_read_milli,
 		.offset = offsetof(struct nc_request_step, wall_ms),
@@ -443,19 +475,20 @@ static const struct nc_rule request_rules[] = {
 		.offset = offsetof(struct draft, timeout),
 		.min = 1,
 		.max = TIME_MAX_MS},
-	FIELD("network_access", nc_read_bool, network_access),
+	FIELD("network_access", nc_read_bool, network.access),
+	FIELD("network", nc_read_network, network),
 	FIELD("packages", read_packages, packages),
 	FIELD("files", read_files, files),
-	FIELD("env", read_env, env),
-	FIELD("tier", read_tier, tier),
-	FIELD("limits", read_limits, limits),
+	FIELD("env", nc_read_env, env),
+	FIELD("tier", nc_read_tier, tier),
+	FIELD("limits", nc_read_limits, limits),
 	FIELD("capture", read_capture, capture),
-	FIELD("policy", read_policy, policy),
+	FIELD("policy", nc_read_policy, policy),
 	FIELD("cache", nc_read_bool, cache),
 	FIELD("stream", nc_read_bool, stream),
-	FIELD("id", read_id, id),
-	FIELD("labels", read_labels, labels),
-	FIELD("tenant", read_id, tenant),
+	FIELD("id", nc_read_id, id),
+	FIELD("labels", nc_read_labels, labels),
+	FIELD("tenant", nc_read_id, tenant),
 	{.name = "priority",
 		.read = nc_read_priority,
 		.offset = offsetof(struct draft, request.priority),
@@ -509,6 +542,7 @@ void nc_request_done(struct nc_request *request)
 	nc_freep(&request->labels.pair);
 	nc_freep(&request->packages.words);
 	nc_freep(&request->capture.words);
+	nc_freep(&request->network.allow.words);
 	json_decref(request->source);
 	*request = (struct nc_request){0};
 }

@@ -49,6 +49,14 @@ struct nc_request_limits {
 	struct nc_request_limit output_bytes;
 };
 
+/* What it may reach. */
+struct nc_request_network {
+	bool access;		       /* what the policy lists */
+	struct nc_request_words allow; /* these hosts, each within the policy's */
+	struct nc_request_limit bytes, requests, rate_mbps;
+	bool strict; /* TLS must greet the host that was asked for */
+};
+
 /* One program of a workflow; a request without `steps` is one of these too. */
 struct nc_request_step {
 	const char *name;	   /* "": it has none */
@@ -82,7 +90,7 @@ struct nc_request {
 	struct nc_request_limits limits;
 	enum nc_tier tier;		      /* NC_TIER_MAX: the router chooses */
 	char policy[NC_REQUEST_NAME_MAX + 1]; /* "": the usual one */
-	bool network_access;
+	struct nc_request_network network;
 	bool cache;	       /* the reply to an equal request may be given again */
 	bool stream;	       /* events as they happen */
 	unsigned int priority; /* 0 to 9, more is sooner */
@@ -99,6 +107,15 @@ int nc_request_parse(
 
 /* The same from JSON that was parsed within the maxima above; takes over the reference. */
 int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults);
+
+/* Readers of members that other requests have too (engine/reader.h). */
+void nc_read_id(const struct nc_cursor *c);	 /* char[NC_REQUEST_NAME_MAX + 1] */
+void nc_read_policy(const struct nc_cursor *c);	 /* the same */
+void nc_read_tier(const struct nc_cursor *c);	 /* enum nc_tier */
+void nc_read_env(const struct nc_cursor *c);	 /* struct nc_request_pairs */
+void nc_read_labels(const struct nc_cursor *c);	 /* struct nc_request_pairs */
+void nc_read_limits(const struct nc_cursor *c);	 /* struct nc_request_limits */
+void nc_read_network(const struct nc_cursor *c); /* struct nc_request_network */
 
 /* Frees what it holds; accepts a zeroed one. */
 void nc_request_done(struct nc_request *request);

@@ -4,8 +4,8 @@
  * Equal are requests whose every field is equal but for the names (id, labels), the
  * priority and how the reply is delivered; for the same interpreters and limits. A tenant never
  * gets what another has asked for. The policy is asked anew each time. What read the caller's own
- * standard input, failed, or printed what a reply cannot hold is not kept; nothing has a network
- * here.
+ * standard input or could reach the network, failed, or printed what a reply cannot hold is not
+ * kept.
  */
 #include "engine/results.h"
 
@@ -22,7 +22,7 @@
 
 static bool is_wanted(const struct nc_execution *execution)
 {
-	return execution->request.cache && execution->input_fd < 0 &&
+	return execution->request.cache && execution->input_fd < 0 && !execution->reach &&
 	       nc_engine_setup(execution->engine)->cache_fd >= 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "egress/client.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
@@ -116,6 +117,9 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 			template, paths->source, paths->program, NULL, 0, &words, &n_template);
 	for (; r == 0 && environment && *environment; environment++)
 		nc_buf_add(&words, *environment, strlen(*environment) + 1);
+	for (const char *const *proxy = execution->reach && pairs ? nc_egress_variables() : NULL;
+		r == 0 && proxy && *proxy; proxy++)
+		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
 	for (; r == 0 && pairs && *pairs; pairs++)
 		for (size_t i = 0; i < (*pairs)->count; i++)
 			nc_buf_addf(&words, "%s=%s%c", (*pairs)->pair[i].name,
@@ -353,6 +357,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		return nc_execution_fail(execution, "error",
 			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
 	stage_limits(execution, stage);
+	if (stage->first && !is_build(stage, execution) && execution->reach)
+		order->flags |= NC_ORDER_DOOR;
 	/* what compilers are shown is what the key of their program covers */
 	if (stage->first && !is_build(stage, execution) && execution->environment.dir_fd >= 0) {
 		order->n_layers = 1;

@@ -13,6 +13,9 @@ void nc_execution_free(struct nc_execution *execution);
 /* Its outcome is there: replies and frees it. */
 void nc_engine_finished(struct nc_execution *execution);
 
+/* Whether it is being freed: nothing may be begun. */
+bool nc_engine_ends(const struct nc_engine *engine);
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine);
 
 #endif

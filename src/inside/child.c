@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -338,24 +339,25 @@ static int load_fence(const struct nc_payload *payload)
 	return nc_fence_payload(fence, payload->writable, payload->n_writable);
 }
 
-static int tell_held(const struct nc_payload *payload, int channel_fd, int landlock,
-	int listener_fd, int terminal_fd)
+static int tell_held(int channel_fd, int landlock, int listener_fd, int terminal_fd, int door_fd)
 {
-	struct nc_payload_report report = {
-		NC_PAYLOAD_HELD, (unsigned char)landlock, listener_fd >= 0, payload->terminal};
+	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)landlock,
+		listener_fd >= 0, terminal_fd >= 0, door_fd >= 0};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
 	} control = {0};
 	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	int fds[2];
+	int fds[3];
 	size_t n = 0;
 
 	if (listener_fd >= 0)
 		fds[n++] = listener_fd;
-	if (payload->terminal)
+	if (terminal_fd >= 0)
 		fds[n++] = terminal_fd;
+	if (door_fd >= 0)
+		fds[n++] = door_fd;
 	if (n > 0) {
 		struct cmsghdr *header = &control.align;
 
@@ -385,6 +387,23 @@ static int open_terminal(void)
 		dup2(slave_fd, 1) < 0 || dup2(slave_fd, 2) < 0)
 		return -errno;
 	return master_fd;
+}
+
+/*
+ * The box's one way out of its network namespace, on a port below those that it may take itself.
+ * Who accepts there is outside.
+ */
+static int open_door(void)
+{
+	const struct sockaddr_in address = {.sin_family = AF_INET,
+		.sin_port = htons(NC_DOOR_PORT),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ||
+		listen(fd, SOMAXCONN) < 0)
+		return -errno;
+	return fd;
 }
 
 static int set_window(const struct nc_box_order *order)
@@ -471,7 +490,7 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 			? CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
 			: CLONE_NEWUSER;
 	int channel = payload->channel_fd;
-	int landlock, listener_fd = -EBADF, terminal_fd = -EBADF;
+	int landlock, listener_fd = -EBADF, terminal_fd = -EBADF, door_fd = -EBADF;
 
 	/* or it would never see the spawner's end close */
 	(void)nc_fd_close(payload->other_fd);
@@ -497,6 +516,10 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	(void)umask(022);
 	STEP(channel, "close the spawner's descriptors", keep_only(&channel, -EBADF));
 	STEP(channel, "set limits", set_usual_limits());
+	if (payload->door) { /* while it may take that port */
+		door_fd = open_door();
+		STEP(channel, "open the door", door_fd);
+	}
 	if (!payload->keeps_id) {
 		STEP(channel, "close the ways to capabilities", nc_caps_bound());
 		STEP(channel, "become the sandbox's user", become(payload->id));
@@ -512,6 +535,6 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	STEP(channel, "restrict by Landlock", landlock);
 	STEP(channel, "restrict system calls", load_filter(payload, landlock, &listener_fd));
 	STEP(channel, "tell by what it is held",
-		tell_held(payload, channel, landlock, listener_fd, terminal_fd));
+		tell_held(channel, landlock, listener_fd, terminal_fd, door_fd));
 	follow_order(payload, channel, landlock, listener_fd >= 0);
 }

@@ -10,7 +10,7 @@
 /*
  * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
  * when it is ready. The payload says over its channel by what it is held (struct nc_payload_report,
- * with the listener of its filter and the master of its terminal if there are any); then it takes
+ * with the listener of its filter, the master of its terminal and its door, if any); then it takes
  * an order (NC_BOX_RUN or NC_BOX_NEXT with the three streams, as it came from the worker, and
  * nacre-files if that is the program); the channel closes when it becomes its program.
  */
@@ -38,6 +38,7 @@ struct nc_payload {
 	bool sweeps;	      /* all it does is to end what else is in the box's pid namespace */
 	uint64_t host_pid_ns; /* the inode of the pid namespace in which that must not be done */
 	bool terminal;
+	bool door;
 	unsigned int id;		      /* to become, user and group */
 	bool keeps_id;			      /* it has no privilege to become anybody */
 	const struct nc_fence_path *writable; /* beside what every box of the tier has */
@@ -48,7 +49,7 @@ struct nc_payload {
 /* A letter that no errno's first byte is taken for, and Landlock's ABI. */
 #define NC_PAYLOAD_HELD 0xff
 struct nc_payload_report {
-	unsigned char held, landlock, listens, terminal;
+	unsigned char held, landlock, listens, terminal, door;
 };
 
 _Noreturn void nc_child_payload(const struct nc_payload *payload);

@@ -3,6 +3,8 @@
  *
  *	nacre-files put				a stream of files on standard input, to here
  *	nacre-files get BYTES FILES PATTERN...	what matches from here, to standard output
+ *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO
+ *(tree_verbs.c)
  *
  * Theory of operation: it runs as a command of the box, behind everything that holds any other, so
  * that a link, a FIFO or a device planted there reaches nothing that the box could not. Nothing
@@ -29,6 +31,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "inside/tree_verbs.h"
 
 #define CHUNK (128U * 1024)
 #define DEPTH_MAX 64
@@ -289,8 +292,11 @@ static int get(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	int r = -EINVAL;
+	int r = argc > 1 ? nc_tree_verb(argc - 1, argv + 1) : -1;
 
+	if (r >= 0)
+		return r;
+	r = -EINVAL;
 	if (argc == 2 && nc_streq(argv[1], "put"))
 		r = put();
 	else if (argc > 2 && nc_streq(argv[1], "get"))

@@ -564,7 +564,8 @@ static int set_shares(void)
 		{"proc/sys/user/max_net_namespaces", "0", false},
 		{"proc/sys/user/max_ipc_namespaces", "0", false},
 		{"proc/sys/user/max_uts_namespaces", "0", false},
-		{"proc/sys/user/max_cgroup_namespaces", "1", false}, /* the payload's own */
+		/* one for each command that may run in it at once */
+		{"proc/sys/user/max_cgroup_namespaces", "64", false},
 		{"proc/sys/user/max_time_namespaces", "0", true},
 		{"proc/sys/user/max_inotify_instances", "16", true},
 		{"proc/sys/user/max_inotify_watches", "8192", true},

@@ -43,7 +43,8 @@ _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is
 size_t nc_box_order_fds(const struct nc_box_order *order)
 {
 	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_IMAGE ? 1U : 0U) +
-	       order->n_layers + (order->flags & NC_ORDER_KEEP ? 2U : 0U);
+	       order->n_layers +
+	       ((order->flags & (NC_ORDER_KEEP | NC_ORDER_TTY)) == NC_ORDER_KEEP ? 3U : 0U);
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -67,7 +68,8 @@ bool nc_box_target_ok(const char *target)
 bool nc_box_is_neutral(const struct nc_box_order *order)
 {
 	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
-	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE));
+	       order->home == 0 &&
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
 }
 
 static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
@@ -118,6 +120,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	uint64_t *fields[8];
 
 	nc_wire_put_u64(out, order->id);
+	nc_wire_put_u64(out, order->home);
 	limit_fields(&limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		nc_wire_put_u64(out, *fields[i]);
@@ -139,6 +142,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	uint8_t tier;
 
 	*ret_order = (struct nc_box_order){.id = nc_wire_get_u64(in)};
+	ret_order->home = nc_wire_get_u64(in);
 	limit_fields(&ret_order->limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		*fields[i] = nc_wire_get_u64(in);
@@ -191,6 +195,55 @@ void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host)
 	ret_host->user_ns = nc_wire_get_u8(in) != 0;
 	ret_host->cgroups = nc_wire_get_u32(in);
 	nc_wire_get_text(in, ret_host->scratch, NC_BOX_DIR_MAX);
+}
+
+void nc_boxwire_put_start(struct nc_wire_out *out, const struct nc_box_start *start)
+{
+	nc_wire_put_u64(out, start->id);
+	nc_wire_put_u64(out, start->birth_ns);
+	nc_wire_put_u8(out, start->terminal);
+	nc_wire_put_u8(out, start->door);
+}
+
+void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start)
+{
+	ret_start->id = nc_wire_get_u64(in);
+	ret_start->birth_ns = nc_wire_get_u64(in);
+	ret_start->terminal = nc_wire_get_u8(in) != 0;
+	ret_start->door = nc_wire_get_u8(in) != 0;
+}
+
+static void now_fields(struct nc_box_now *now, uint64_t *fields[8])
+{
+	fields[0] = &now->id;
+	fields[1] = &now->cpu_us;
+	fields[2] = &now->memory_bytes;
+	fields[3] = &now->memory_peak_bytes;
+	fields[4] = &now->pids;
+	fields[5] = &now->disk_bytes;
+	fields[6] = &now->io_read_bytes;
+	fields[7] = &now->io_written_bytes;
+}
+
+void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now)
+{
+	struct nc_box_now copy = *now;
+	uint64_t *fields[8];
+
+	now_fields(&copy, fields);
+	for (size_t i = 0; i < 8; i++)
+		nc_wire_put_u64(out, *fields[i]);
+	nc_wire_put_u8(out, now->frozen);
+}
+
+void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now)
+{
+	uint64_t *fields[8];
+
+	now_fields(ret_now, fields);
+	for (size_t i = 0; i < 8; i++)
+		*fields[i] = nc_wire_get_u64(in);
+	ret_now->frozen = nc_wire_get_u8(in) != 0;
 }
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)

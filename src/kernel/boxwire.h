@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 4U
+#define NC_BOXWIRE_VERSION 5U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -19,13 +19,22 @@ enum nc_box_message {
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
 	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
 	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
-	NC_BOX_NEXT,	  /* struct nc_box_order with the three streams, for a box that stays */
+	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
+	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
+	NC_BOX_SIGNAL,
+	NC_BOX_FREEZE,	  /* u64 id, u8: whether it and those at home in it stand still */
+	NC_BOX_ASK,	  /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
-	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host */
-	NC_BOX_STARTED,	      /* u64 id, u64 nanoseconds since the order; with a terminal, its fd */
+	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
+	NC_BOX_STARTED,	      /* struct nc_box_start; fds: its terminal, its door */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
 	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
-	NC_BOX_ADOPT,	      /* u64 id; fds: a kept box's output and error, after a restart */
+	/*
+	 * After a restart, a kept box: u64 id, u64 home; fds: the worker's ends of its three
+	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED follows if that is known.
+	 */
+	NC_BOX_ADOPT,
+	NC_BOX_TOLD, /* struct nc_box_now */
 };
 
 /* Maxima of an order; the whole of it must fit into one message. */
@@ -36,6 +45,8 @@ enum nc_box_message {
 #define NC_BOX_LAYERS_MAX 2U
 /* Where a box shows its layers, and its image nothing: the number follows. */
 #define NC_BOX_LAYER "/opt/nacre/layer"
+/* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
+#define NC_WORKER_HEIRS_MAX 16
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 
@@ -81,11 +92,23 @@ enum nc_box_order_flag {
 	/* the box outlives the command, whatever ends it, for NC_BOX_NEXT; NC_BOX_KILL ends it */
 	NC_ORDER_STAY = 1 << 5,
 	NC_ORDER_FILES = 1 << 6, /* the program is nacre-files, whatever argv[0] says */
-	NC_ORDER_FLAGS = (1 << 7) - 1,
+	/* it can reach a socket that is handed out: what listens there is its way to the network */
+	NC_ORDER_DOOR = 1 << 7,
+	/*
+	 * further commands will run in it beside each other: there are terminals for them, and its
+	 * limits hold for all of them together
+	 */
+	NC_ORDER_HOME = 1 << 8,
+	NC_ORDER_FLAGS = (1 << 9) - 1,
 };
+
+/* Where a box finds its door: a port that nothing in it could have taken before. */
+#define NC_DOOR_PORT 888U
+#define NC_DOOR_URL "http://127.0.0.1:888"
 
 struct nc_box_order {
 	uint64_t id;
+	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
 	struct nc_box_limits limits;
 	enum nc_box_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */
@@ -98,6 +121,12 @@ struct nc_box_order {
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
+};
+
+struct nc_box_start {
+	uint64_t id;
+	uint64_t birth_ns; /* since the order */
+	bool terminal, door;
 };
 
 /* Why it ended. */
@@ -152,6 +181,14 @@ struct nc_box_usage {
 	uint64_t io_written_bytes;
 };
 
+/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
+struct nc_box_now {
+	uint64_t id;
+	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
+		io_written_bytes;
+	bool frozen;
+};
+
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
@@ -171,8 +208,8 @@ struct nc_box_end {
 
 /*
  * How many descriptors come with an order: stdin, stdout and stderr of the payload (not with a
- * terminal), the image (if one is named), the layers, the worker's own ends of stdout and stderr
- * (to be kept).
+ * terminal), the image (if one is named), the layers, the worker's own ends of the three (to be
+ * kept).
  */
 size_t nc_box_order_fds(const struct nc_box_order *order);
 
@@ -191,6 +228,12 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 
 void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host);
 void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host);
+
+void nc_boxwire_put_start(struct nc_wire_out *out, const struct nc_box_start *start);
+void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start);
+
+void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now);
+void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now);
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end);
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end);

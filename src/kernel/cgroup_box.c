@@ -231,17 +231,13 @@ static int begin_limits(
 	return r < 0 || limits ? r : open_knobs(group, err);
 }
 
-int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
+/* name is its path below the parent. */
+static int make_group(const struct nc_cgroup_parent *parent, const char *name,
 	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
 {
 	nc_cleanup(group_removep) struct nc_cgroup group = {0};
-	char quoted[NC_TEXT_QUOTED_MAX];
-	int r;
+	int r = check_limits(parent, limits ? limits : &no_limits, err);
 
-	if (!nc_cgroup_name_ok(name))
-		return nc_err_set(err, -EINVAL, "%s cannot name a control group",
-			nc_text_quote(quoted, name));
-	r = check_limits(parent, limits ? limits : &no_limits, err);
 	if (r < 0)
 		return r;
 	group_init(&group);
@@ -261,6 +257,48 @@ int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 		return r;
 	*ret_group = group;
 	group = (struct nc_cgroup){0};
+	return 0;
+}
+
+static int check_name(const char *name, struct nacre_err *err)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	return nc_cgroup_name_ok(name) ? 0
+				       : nc_err_set(err, -EINVAL, "%s cannot name a control group",
+						 nc_text_quote(quoted, name));
+}
+
+int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
+	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
+{
+	int r = check_name(name, err);
+
+	return r < 0 ? r : make_group(parent, name, limits, ret_group, err);
+}
+
+int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
+	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
+{
+	char path[sizeof(above->name)];
+	int r = check_name(name, err);
+
+	if (r == 0 && snprintf(path, sizeof(path), "%s/%s", above->name, name) >= (int)sizeof(path))
+		r = nc_err_errno(err, -ENAMETOOLONG, "Name a control group");
+	return r < 0 ? r : make_group(above->parent, path, limits, ret_group, err);
+}
+
+int nc_cgroup_share(const struct nc_cgroup *group, struct nacre_err *err)
+{
+	for (size_t i = 0; i < group->parent->n_trees; i++) {
+		struct nc_cgroup_place place = place_of(group, i);
+		int r = group->parent->tree[i].v2
+				? nc_cgroup_hand_down(&place, group->parent->tree[i].controllers)
+				: 0;
+
+		if (r < 0)
+			return nc_err_errno(err, r, "Hand controllers down from '%s'", group->name);
+	}
 	return 0;
 }
 

@@ -174,6 +174,16 @@ int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
 	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err);
 
 /*
+ * Lets groups be made below this one, in which no process may be: its limits hold for all of them
+ * together.
+ */
+int nc_cgroup_share(const struct nc_cgroup *group, struct nacre_err *err);
+
+/* The same as nc_cgroup_make below a group that is shared, which must be removed later. */
+int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
+	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err);
+
+/*
  * Sets all limits of a group that was made without them, or changes them, and reads them back.
  * Errors as above, and -EBUSY: the processes in it have more memory than the limit, after the
  * kernel has reclaimed what it could (version 2 would kill them if it were set). A limit on pids

@@ -124,4 +124,7 @@ int nc_cgroup_place_remove(const struct nc_cgroup_place *place);
 int nc_cgroup_place_each(const struct nc_cgroup_place *place,
 	int (*each)(int dir_fd, const char *name, void *context), void *context);
 
+/* Version 2: has these controllers for the groups below place. */
+int nc_cgroup_hand_down(const struct nc_cgroup_place *place, unsigned int controllers);
+
 #endif

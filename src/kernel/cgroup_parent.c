@@ -58,6 +58,11 @@ static int switch_controllers(
 	return size ? nc_cgroup_write_file(place, "cgroup.subtree_control", text) : 0;
 }
 
+int nc_cgroup_hand_down(const struct nc_cgroup_place *place, unsigned int controllers)
+{
+	return switch_controllers(place, '+', controllers);
+}
+
 /* Has those of the controllers switched on that place has to give. Returns what was off before. */
 static unsigned int hand_down(const struct nc_cgroup_place *place, unsigned int controllers)
 {

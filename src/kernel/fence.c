@@ -23,6 +23,8 @@
 
 #define FS_READ                                                                                    \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+/* The same without running. */
+#define FS_LOOK (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 /* The rights that a rule for anything but a directory may carry; others are EINVAL. */
 #define FS_OF_FILES                                                                                \
 	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |                               \
@@ -202,17 +204,28 @@ int nc_fence_all(void)
 	return nc_fence_worker(NULL);
 }
 
-static int fence_ours(const int *fds, size_t n_fds, uint64_t rights)
+static int allow_each(int ruleset_fd, const int *fds, size_t n_fds, uint64_t rights)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n_fds; i++)
+		if (fds[i] >= 0)
+			r = allow_opened(ruleset_fd, fds[i], rights);
+	return r;
+}
+
+static int fence_ours(const int *fds, size_t n_fds, uint64_t rights, const int *readable_fds,
+	size_t n_readable, uint64_t net)
 {
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(NET_ALL, &ruleset_fd);
-	int r = 0;
+	int abi = make_ruleset(net, &ruleset_fd);
+	int r;
 
 	if (abi <= 0)
 		return abi;
-	for (size_t i = 0; r == 0 && i < n_fds; i++)
-		if (fds[i] >= 0)
-			r = allow_opened(ruleset_fd, fds[i], known_rights(abi) & rights);
+	r = allow_each(ruleset_fd, fds, n_fds, known_rights(abi) & rights);
+	if (r == 0)
+		r = allow_each(ruleset_fd, readable_fds, n_readable, FS_LOOK);
 #if defined(__SANITIZE_ADDRESS__) || defined(NACRE_COVERAGE)
 	/* the leak check looks at its own threads, coverage writes its counters: builds for tests
 	 * only */
@@ -228,7 +241,12 @@ static int fence_dir(const char *dir, uint64_t rights)
 {
 	cleanup_close int fd = dir ? open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
 
-	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights);
+	return dir && fd < 0 ? -errno : fence_ours(&fd, 1, rights, NULL, 0, NET_ALL);
+}
+
+int nc_fence_egress(void)
+{
+	return fence_ours(NULL, 0, 0, NULL, 0, NET_BIND_TCP);
 }
 
 int nc_fence_worker(const char *writable_dir)
@@ -238,10 +256,17 @@ int nc_fence_worker(const char *writable_dir)
 
 int nc_fence_stores(const int *store_fds, size_t n_stores)
 {
-	return fence_ours(store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES);
+	return nc_fence_server(store_fds, n_stores, NULL, 0);
+}
+
+int nc_fence_server(
+	const int *store_fds, size_t n_stores, const int *readable_fds, size_t n_readable)
+{
+	return fence_ours(
+		store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, readable_fds, n_readable, NET_ALL);
 }
 
 int nc_fence_reader(const char *readable_dir)
 {
-	return fence_dir(readable_dir, LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR);
+	return fence_dir(readable_dir, FS_LOOK);
 }

@@ -63,7 +63,10 @@ int nc_fence_all(void);
  */
 int nc_fence_worker(const char *writable_dir);
 
-/* The same, but that it only reads there. */
+/* The same as nc_fence_all(), but that it may connect to TCP ports; it may bind to none. */
+int nc_fence_egress(void);
+
+/* The same as nc_fence_worker(), but that it only reads there. */
 int nc_fence_reader(const char *readable_dir);
 
 /*
@@ -71,5 +74,9 @@ int nc_fence_reader(const char *readable_dir);
  * passed over.
  */
 int nc_fence_stores(const int *store_fds, size_t n_stores);
+
+/* The same, and that it only reads below further ones. */
+int nc_fence_server(
+	const int *store_fds, size_t n_stores, const int *readable_fds, size_t n_readable);
 
 #endif

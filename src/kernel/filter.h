@@ -18,6 +18,8 @@ enum nc_filter {
 	NC_FILTER_WORKER,    /* our side without privilege, once it holds what it needs */
 	NC_FILTER_SPAWNER,   /* the spawner and all that it starts: see filter_table.h */
 	NC_FILTER_RECORDER,  /* nacre-recorder: files of one directory, and its sockets */
+	NC_FILTER_SERVER,    /* the worker of nacre serve: it answers on sockets, and makes none */
+	NC_FILTER_EGRESS,    /* nacre-egress: sockets of its boxes and to the world, and no file */
 	NC_FILTER_MAX,
 };
 
@@ -34,9 +36,9 @@ enum nc_filter_variant {
  * the caller owns. 0 or -errno; -EINVAL: the profile has no such variant (our own programs').
  * Allocates nothing and may be called between fork and exec.
  *
- * In builds for tests that need more calls than ours, the filters for the worker and the recorder
- * (AddressSanitizer, coverage) and the spawner (AddressSanitizer) are not loaded, and 0 is
- * returned.
+ * In builds for tests that need more calls than ours, the filters for the worker, the recorder and
+ * the egress (AddressSanitizer, coverage) and the spawner (AddressSanitizer) are not loaded, and 0
+ * is returned.
  */
 int nc_filter_load(enum nc_filter which, int *ret_listener_fd);
 

@@ -45,10 +45,13 @@ enum {
 	NC_IN_PROCESS = 1U << NC_FILTER_PROCESS,
 	NC_IN_ALONE = 1U << NC_FILTER_ALONE,
 	NC_IN_INIT = 1U << NC_FILTER_INIT,
-	NC_IN_WORKER = 1U << NC_FILTER_WORKER,
+	NC_IN_SERVER = 1U << NC_FILTER_SERVER,
+	NC_IN_WORKER = 1U << NC_FILTER_WORKER | NC_IN_SERVER,
 	NC_IN_SPAWNER = 1U << NC_FILTER_SPAWNER,
 	NC_IN_RECORDER = 1U << NC_FILTER_RECORDER,
-	NC_IN_OURS = NC_IN_WORKER | NC_IN_RECORDER, /* both without privilege, and parsing */
+	NC_IN_EGRESS = 1U << NC_FILTER_EGRESS,
+	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER, /* they have files */
+	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS, /* all without privilege, and parsing */
 	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
 	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
@@ -244,20 +247,30 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 	{"timers", NC_IN_WORKER, 0,
 		"clock_getres clock_nanosleep nanosleep timerfd_create timerfd_settime "
 		"timerfd_gettime"},
-	{"waiting for descriptors", NC_IN_OURS, 0,
+	{"waiting for descriptors", NC_IN_KEEPERS, 0,
 		"poll ppoll"},
 	{"the same, for many", NC_IN_WORKER, 0,
-		"select pselect6 epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
-		"eventfd2 signalfd4"},
+		"select pselect6 epoll_create1 epoll_pwait2 eventfd2 signalfd4"},
+	{"the same, of a set that is there", NC_IN_WORKER | NC_IN_EGRESS, 0,
+		"epoll_ctl epoll_wait epoll_pwait"},
 	{"data through descriptors that it holds", NC_IN_OURS, 0,
-		"read write pread64 pwrite64 lseek close dup3 fcntl fstat ftruncate fsync "
-		"fdatasync sendmsg recvmsg"},
+		"read write close fcntl sendmsg recvmsg"},
+	{"the same, of files", NC_IN_KEEPERS, 0,
+		"pread64 pwrite64 lseek dup3 fstat ftruncate fsync fdatasync"},
 	{"the same, by a program of many parts", NC_IN_WORKER, 0,
-		"readv writev close_range dup dup2 pipe2 flock shutdown"},
-	{"files; Landlock says which", NC_IN_OURS, 0,
+		"readv writev close_range dup dup2 flock"},
+	{"the same, to and fro", NC_IN_WORKER | NC_IN_EGRESS, 0,
+		"pipe2 shutdown"},
+	{"connections of boxes, to others and to name servers; which sockets is below", NC_IN_EGRESS, 0,
+		"accept4 connect getsockname getsockopt sendto recvfrom writev splice"},
+	{"files; Landlock says which", NC_IN_KEEPERS, 0,
 		"openat openat2 newfstatat getdents64 mkdirat renameat unlinkat"},
 	{"files of image stores", NC_IN_WORKER, 0,
 		"statx renameat2 linkat symlinkat readlinkat fchmod"},
+	{"clients of a socket that listened before it was locked in", NC_IN_SERVER, 0,
+		"accept4 sendto recvfrom getsockopt setsockopt getpeername getsockname"},
+	{"room on the disk of its state", NC_IN_SERVER, 0,
+		"fstatfs"},
 };
 
 /*
@@ -558,6 +571,16 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
+
+	/* between TLS and what is inside it; both ends are its own */
+	NC_ALLOW(NC_IN_SERVER, "socketpair", NC_IS(0, 1)), /* AF_UNIX */
+
+	/* the egress: TCP, UDP for name servers, no delay */
+	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(2, 1, 0)),
+	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(2, 2, 0)),
+	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(10, 1, 0)),
+	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(10, 2, 0)),
+	NC_ALLOW(NC_IN_EGRESS, "setsockopt", NC_IS(1, 6), NC_IS(2, 1)), /* TCP_NODELAY */
 
 	/* the spawner: a child leaves the keyring of the caller */
 	NC_ALLOW(NC_IN_SPAWNER, "keyctl", NC_IS(0, 1)), /* KEYCTL_JOIN_SESSION_KEYRING */

@@ -76,3 +76,8 @@ int nc_privilege_become_recorder(bool ranges)
 {
 	return become(ranges, NC_RECORDER_ID);
 }
+
+int nc_privilege_become_egress(bool ranges)
+{
+	return become(ranges, NC_EGRESS_ID);
+}

@@ -22,6 +22,9 @@
  * to it. */
 #define NC_RECORDER_ID (NC_SLOT_FIRST_ID - 2)
 
+/* The same for the egress: what it reaches is the network's alone. */
+#define NC_EGRESS_ID (NC_SLOT_FIRST_ID - 3)
+
 /*
  * Whether ranges of ids can be mapped: we are root of the first user namespace. -EPERM: we are the
  * host's root under another number, as which no box may run.
@@ -42,5 +45,8 @@ int nc_privilege_drop(bool ranges);
  * to record how that ended.
  */
 int nc_privilege_become_recorder(bool ranges);
+
+/* The same for the egress, which ends when its worker does. */
+int nc_privilege_become_egress(bool ranges);
 
 #endif

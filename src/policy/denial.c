@@ -257,7 +257,8 @@ void nc_denial_of_request(
 	static const struct {
 		const char *name, *message, *allow_with, *instead;
 	} texts[NC_DENIAL_REQUEST_MAX] = {
-		[NC_DENIAL_NETWORK] = {"network", "This version has no way out of a box", NULL,
+		[NC_DENIAL_NETWORK] = {"network", "The policy allows no way there",
+			"the host by name in network.allow of the policy",
 			"Pass the data in as `files` or `inputs`, and leave network_access false"},
 		[NC_DENIAL_CEILING] = {"ceiling", "This is more than the policy allows",
 			"another policy: `policy`, --policy",

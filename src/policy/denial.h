@@ -64,7 +64,7 @@ void nc_denial_of_risk(enum nc_severity risk, struct nc_denial *ret_denial);
 
 /* What a request asks for and cannot have. object is borrowed. */
 enum nc_denial_request {
-	NC_DENIAL_NETWORK, /* this version has none */
+	NC_DENIAL_NETWORK, /* the policy does not allow it, or there is none */
 	NC_DENIAL_CEILING, /* more than the policy's limits allow */
 	NC_DENIAL_FLOOR,   /* the host is weaker than the policy or the request wants */
 	NC_DENIAL_REQUEST_MAX,

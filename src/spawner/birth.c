@@ -132,8 +132,8 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
 	if (!pending)
 		return 0;
-	spec->terminal = (pending->order.flags & NC_ORDER_TTY) != 0;
-	fds = pending->fds + (spec->terminal ? 0 : 3); /* behind the three streams */
+	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
+	fds = pending->fds + (pending->order.flags & NC_ORDER_TTY ? 0 : 3); /* behind the streams */
 	if (pending->order.flags & NC_ORDER_IMAGE) {
 		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
@@ -257,14 +257,14 @@ static int fork_directly(
 {
 	int r;
 
-	if (box->init_fd >= 0 && setns(box->init_fd, CLONE_NEWPID) < 0)
+	if (payload->box_fd >= 0 && setns(payload->box_fd, CLONE_NEWPID) < 0)
 		return -errno;
 	r = clone_child(0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
 	/* without the way back this box ends, and in its dead namespace the kernel makes no other
 	 */
-	if (box->init_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
+	if (payload->box_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
 		return -errno;
 	return r;
 }
@@ -274,7 +274,7 @@ _Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *
 	pid_t pid = 0;
 	int pidfd, r;
 
-	if (setns(box->init_fd, CLONE_NEWPID) < 0)
+	if (setns(payload->box_fd, CLONE_NEWPID) < 0)
 		_exit(errno);
 	r = clone_child(CLONE_PARENT, nc_box_group(box), &pid, &pidfd);
 	if (r == 0) {
@@ -345,7 +345,7 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	}
 	/* the container's own; the host's terminals are others' */
 	if (box->end.tier == NC_BOX_CONTAINER && box->first &&
-		(box->first->order.flags & NC_ORDER_TTY))
+		(box->first->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)))
 		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
 	for (size_t i = 0; box->first && i < box->first->order.n_layers; i++)
 		if (box->first->order.layer_writable[i])
@@ -357,31 +357,33 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	return n;
 }
 
-int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, struct nacre_err *err)
 {
 	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
 	struct nc_payload payload = {.tier = box->end.tier,
-		.box_fd = box->init_fd,
+		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
 		.alone = box->end.alone,
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
+		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
 		.writable = writable,
-		.id = box->slot.held && box->init_fd < 0 ? box->slot.first_id + NC_SANDBOX_ID
-							 : NC_SANDBOX_ID,
-		.keeps_id = !box->slot.held && box->init_fd < 0,
+		.id = home->slot.held && home->init_fd < 0 ? home->slot.first_id + NC_SANDBOX_ID
+							   : NC_SANDBOX_ID,
+		.keeps_id = !home->slot.held && home->init_fd < 0,
 		.group = nc_box_group(box)};
 	int ends[2];
 	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return nc_err_errno(err, -errno, "Make a socket pair");
-	payload.n_writable = writable_paths(nursery, box, scratch, writable);
+	payload.n_writable = writable_paths(nursery, home, scratch, writable);
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
 	box->report_fd = ends[0];
-	r = nursery->pid_ns_fd >= 0 || box->init_fd < 0 ? fork_directly(nursery, box, &payload)
-							: fork_by_sibling(box, &payload);
+	r = nursery->pid_ns_fd >= 0 || home->init_fd < 0 ? fork_directly(nursery, box, &payload)
+							 : fork_by_sibling(box, &payload);
 	(void)close(ends[1]);
 	if (r < 0)
 		return nc_err_errno(err, r, "Fork into the box");
@@ -423,17 +425,24 @@ static int resize_scratch(struct nc_box *box, const struct nc_box_limits *limits
 	return 0;
 }
 
-/* The limits that this host can hold. */
+void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_limits *limits,
+	struct nc_cgroup_limits *ret_limits)
+{
+	*ret_limits = (struct nc_cgroup_limits){
+		.memory_bytes = parent->can & NC_CGROUP_CAN_MEMORY ? limits->memory_bytes : 0,
+		.pids = parent->can & NC_CGROUP_CAN_PIDS ? limits->pids : 0,
+		.cpu_milli = parent->can & NC_CGROUP_CAN_CPU ? limits->cpu_milli : 0,
+	};
+}
+
 static int limit_group(struct nc_box *box, struct nacre_err *err)
 {
-	unsigned int can = box->group.parent ? box->group.parent->can : 0;
-	struct nc_cgroup_limits limits = {
-		.memory_bytes = can & NC_CGROUP_CAN_MEMORY ? box->limits.memory_bytes : 0,
-		.pids = can & NC_CGROUP_CAN_PIDS ? box->limits.pids : 0,
-		.cpu_milli = can & NC_CGROUP_CAN_CPU ? box->limits.cpu_milli : 0,
-	};
+	struct nc_cgroup_limits limits;
 
-	return can == 0 ? 0 : nc_cgroup_limit(&box->group, &limits, err);
+	if (!nc_box_group(box))
+		return 0;
+	nc_birth_limits(box->group.parent, &box->limits, &limits);
+	return nc_cgroup_limit(&box->group, &limits, err);
 }
 
 static int send_order(const struct nc_nursery *nursery, const struct nc_box *box)
@@ -505,6 +514,10 @@ static void note_held(
 	}
 	if (report->terminal && n < packet->n_fds) {
 		box->terminal_fd = packet->fds[n];
+		packet->fds[n++] = -EBADF;
+	}
+	if (report->door && n < packet->n_fds) {
+		box->door_fd = packet->fds[n];
 		packet->fds[n] = -EBADF;
 	}
 }
@@ -513,10 +526,10 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 {
 	static struct nc_wire_packet packet;
 	struct nc_payload_report report;
-	int r = nc_wire_receive(box->report_fd, &packet, 2);
+	int r = nc_wire_receive(box->report_fd, &packet, 3);
 
 	if (r == -ECONNRESET) /* it ended with its order unread; its report stands behind this */
-		r = nc_wire_receive(box->report_fd, &packet, 2);
+		r = nc_wire_receive(box->report_fd, &packet, 3);
 	if (r == -EAGAIN)
 		return 0;
 	if (r < 0)

@@ -10,14 +10,22 @@ const struct nc_cgroup *nc_box_group(const struct nc_box *box);
 /* Clones the first process into new namespaces, maps its ids and lets it build the root. */
 int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
-/* Forks the payload into the box, where it waits for its order; report_fd is the channel to it. */
-int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+/*
+ * Forks the payload into the box that is its home, mostly its own, where it waits for its order;
+ * report_fd is the channel to it.
+ */
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, struct nacre_err *err);
 
 /*
  * Forks somebody into the box's pid namespace who kills everything else in it but process 1, and
  * ends; payload_fd is readable then. Less than 0 or more.
  */
 int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box);
+
+/* Those of the limits that these groups can hold. */
+void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_limits *limits,
+	struct nc_cgroup_limits *ret_limits);
 
 /* Sets the order's limits and sends it to the payload. */
 int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);

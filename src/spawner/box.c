@@ -77,15 +77,35 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
-	for (size_t i = 0; box->kept && i < 2; i++) {
-		box->kept_fd[i] = order->fds[order->n_fds - 2 + i];
-		order->fds[order->n_fds - 2 + i] = -EBADF;
+	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {
+		box->kept_fd[i] = order->fds[order->n_fds - 3 + i];
+		order->fds[order->n_fds - 3 + i] = -EBADF;
 	}
+}
+
+static void close_kept(struct nc_box *box)
+{
+	for (size_t i = 0; i < 3; i++)
+		box->kept_fd[i] = nc_fd_close(box->kept_fd[i]);
+}
+
+/* One for all that will run in a home, with its limits. */
+static int make_shared(
+	struct nc_nursery *nursery, struct nc_box *box, const char *name, struct nacre_err *err)
+{
+	struct nc_cgroup_limits limits;
+	int r;
+
+	nc_birth_limits(&nursery->cgroups, &box->order->order.limits, &limits);
+	r = nc_cgroup_make(&nursery->cgroups, name, &limits, &box->shared, err);
+	nc_cgroup_join_close(&box->shared);
+	return r < 0 ? r : nc_cgroup_share(&box->shared, err);
 }
 
 /* A group for the payload, which is as yet without limits. Process 1 needs none: it does nothing.
  */
-static int make_group(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+static int make_group(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
+	struct nacre_err *err)
 {
 	static uint64_t counter;
 	char name[32];
@@ -94,12 +114,21 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, struct nac
 	if (r < 0 || nursery->cgroups.can == 0)
 		return r;
 	(void)snprintf(name, sizeof(name), "bx_%llu", (unsigned long long)++counter);
-	return nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
+	if (home == box && !box->shared.parent && box->order &&
+		(box->order->order.flags & NC_ORDER_HOME)) {
+		r = make_shared(nursery, box, name, err);
+		if (r < 0)
+			return r;
+	}
+	return home->shared.parent
+		       ? nc_cgroup_make_below(&home->shared, name, NULL, &box->group, err)
+		       : nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
 }
 
-static int make_payload(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
+	struct nacre_err *err)
 {
-	int r = nc_birth_payload(nursery, box, err);
+	int r = nc_birth_payload(nursery, box, home, err);
 
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
 	return r == 0 && box->order ? nc_birth_deliver(nursery, box, err) : r;
@@ -121,23 +150,20 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 		r = nc_birth_first(nursery, box, err);
 		box->end.pid_ns = r == 0;
 		if (r == 0)
-			return make_group(nursery, box, err);
+			return make_group(nursery, box, box, err);
 		if (box->init_fd >= 0 || box->order->order.flags & NC_ORDER_MUST_PID_NS)
 			return r;
 		*err = (struct nacre_err){0};
 	}
-	r = make_group(nursery, box, err);
+	r = make_group(nursery, box, box, err);
 	if (r < 0)
 		return r;
 	box->end.alone = !nc_box_group(box);
-	return make_payload(nursery, box, err);
+	return make_payload(nursery, box, box, err);
 }
 
-int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
-	struct nacre_err *err)
+static void make_blank(struct nc_box *box)
 {
-	int r;
-
 	assert(box->state == NC_BOX_FREE);
 	*box = (struct nc_box){.state = NC_BOX_GROWING,
 		.init_fd = -EBADF,
@@ -147,10 +173,20 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		.scratch_fd = -EBADF,
 		.listener_fd = -EBADF,
 		.terminal_fd = -EBADF,
-		.kept_fd = {-EBADF, -EBADF},
+		.door_fd = -EBADF,
+		.kept_fd = {-EBADF, -EBADF, -EBADF},
+		.home_fd = -EBADF,
 		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
 		.disk_bytes = USUAL_DISK,
 		.inodes = USUAL_INODES};
+}
+
+int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
+	struct nacre_err *err)
+{
+	int r;
+
+	make_blank(box);
 	if (order) {
 		note_order(box, order);
 		box->end.tier = order->order.tier;
@@ -165,7 +201,7 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
 	/* while the first process builds the root */
-	return r < 0 ? r : make_group(nursery, box, err);
+	return r < 0 ? r : make_group(nursery, box, box, err);
 }
 
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -186,6 +222,7 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	int r = nc_cgroup_remove(&box->group);
 
 	assert(box->state == NC_BOX_STAYS);
+	close_kept(box);
 	note_order(box, order);
 	box->billed = false;
 	box->started_ns = box->memory_seen_bytes = 0;
@@ -197,8 +234,30 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	if (r < 0)
 		return nc_err_errno(err, r, "End the last command's control group");
 	/* its own: limits and bill are the command's, and one that was killed takes nobody in */
-	r = make_group(nursery, box, err);
-	return r < 0 ? r : make_payload(nursery, box, err);
+	r = make_group(nursery, box, box, err);
+	return r < 0 ? r : make_payload(nursery, box, box, err);
+}
+
+int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc_box *box,
+	struct nc_box_pending *order, struct nacre_err *err)
+{
+	int r;
+
+	make_blank(box);
+	note_order(box, order);
+	box->home_id = home->end.id;
+	box->end.tier = home->end.tier;
+	box->end.pid_ns = home->end.pid_ns;
+	box->home_fd = nc_fd_dup(home->init_fd);
+	if (box->home_fd < 0)
+		return nc_err_errno(err, box->home_fd, "Hold the box");
+	if (home->scratch_fd >= 0)
+		box->scratch_fd = nc_fd_dup(home->scratch_fd); /* to ask how full it is */
+	r = make_group(nursery, box, home, err);
+	if (r == 0 && !nc_box_group(box))
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Without control groups a box runs one command at a time");
+	return r < 0 ? r : make_payload(nursery, box, home, err);
 }
 
 int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
@@ -209,7 +268,7 @@ int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_er
 		return r;
 	if (!box->order)
 		box->deadline_ns = UINT64_MAX;
-	return make_payload(nursery, box, err);
+	return make_payload(nursery, box, box, err);
 }
 
 int nc_box_heard(struct nc_box *box, struct nacre_err *err)
@@ -229,8 +288,44 @@ int nc_box_heard(struct nc_box *box, struct nacre_err *err)
 	return 0;
 }
 
+int nc_box_freeze(struct nc_box *box, bool frozen)
+{
+	uint64_t now = nc_clock_ns();
+	int r = nc_box_group(box) ? nc_cgroup_freeze(&box->group, frozen) : -EOPNOTSUPP;
+
+	/* what goes on keeps its clock; ETIMEDOUT: it stops as soon as it can */
+	if ((r < 0 && r != -ETIMEDOUT && box->state == NC_BOX_RUNS) ||
+		frozen == (box->frozen_ns > 0))
+		return r;
+	if (!frozen && box->deadline_ns != UINT64_MAX)
+		box->deadline_ns += now - box->frozen_ns;
+	box->frozen_ns = frozen ? now : 0;
+	return r;
+}
+
+void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
+{
+	const struct nc_cgroup *group = box->shared.parent ? &box->shared : nc_box_group(box);
+	struct nc_cgroup_usage usage;
+	struct statfs fs;
+
+	*ret_now = (struct nc_box_now){.id = box->end.id, .frozen = box->frozen_ns > 0};
+	if (box->scratch_fd >= 0 && fstatfs(box->scratch_fd, &fs) == 0)
+		ret_now->disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	if (!group || nc_cgroup_usage(group, &usage) < 0)
+		return;
+	ret_now->cpu_us = usage.cpu_user_us + usage.cpu_system_us;
+	ret_now->memory_bytes = usage.memory_now_bytes;
+	ret_now->memory_peak_bytes = usage.memory_peak_bytes;
+	ret_now->pids = usage.pids_now;
+	ret_now->io_read_bytes = usage.io_read_bytes;
+	ret_now->io_written_bytes = usage.io_written_bytes;
+}
+
 static void kill_all(struct nc_box *box)
 {
+	if (box->frozen_ns > 0) /* or it would not notice */
+		(void)nc_box_freeze(box, false);
 	nc_cgroup_unthrottle(&box->group);
 	/* process 1 takes the payload with it */
 	if (box->init_fd >= 0 && !box->stays)
@@ -269,7 +364,7 @@ void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
 	if (cause == NC_CAUSE_CANCEL)
 		box->stays = false;
 	if (box->state == NC_BOX_CLEARING || box->state == NC_BOX_STAYS) {
-		if (!box->stays)
+		if (!box->stays && box->home_id == 0)
 			end_staying(box);
 		return;
 	}
@@ -381,22 +476,6 @@ static void leave_behind(const struct nc_nursery *nursery, struct nc_box *box)
 		(void)nc_cgroup_kill(&box->group); /* looked at again until it has worked */
 }
 
-bool nc_box_clear(struct nc_box *box, uint64_t now)
-{
-	assert(box->state == NC_BOX_CLEARING);
-	if (box->payload_fd >= 0 || (nc_box_group(box) && nc_cgroup_is_empty(&box->group) != 1)) {
-		box->check_ns = now + CLEAR_NS;
-		if (now >= box->clear_ns)
-			end_staying(box);
-		return false;
-	}
-	close_bill(box);
-	box->listener_fd = nc_fd_close(box->listener_fd);
-	box->end.stays = true;
-	box->state = NC_BOX_STAYS;
-	return true;
-}
-
 /* With everything dead: gives back what it had. */
 static void bury(struct nc_nursery *nursery, struct nc_box *box)
 {
@@ -406,12 +485,40 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->scratch_fd = nc_fd_close(box->scratch_fd);
 	box->listener_fd = nc_fd_close(box->listener_fd);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
+	box->door_fd = nc_fd_close(box->door_fd);
+	box->home_fd = nc_fd_close(box->home_fd);
 	(void)nc_cgroup_remove(&box->group);
+	(void)nc_cgroup_remove(&box->shared);
 	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)
 		fputs("nacre-spawner: directories of a box are left for the next sweep\n", stderr);
 	/* a range is given back after everything that has it is gone */
 	nc_slot_give_back(&nursery->locks, &box->slot);
 	box->state = NC_BOX_KEPT;
+}
+
+bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now)
+{
+	/* a group that is gone went with everything in its home */
+	int is_empty = nc_box_group(box) ? nc_cgroup_is_empty(&box->group) : 1;
+
+	assert(box->state == NC_BOX_CLEARING);
+	if (box->payload_fd >= 0 || (is_empty != 1 && is_empty != -ENOENT)) {
+		box->check_ns = now + CLEAR_NS;
+		if (now >= box->clear_ns && box->home_id > 0)
+			(void)nc_pidfd_kill(box->home_fd, SIGKILL);
+		else if (now >= box->clear_ns)
+			end_staying(box);
+		return false;
+	}
+	close_bill(box);
+	if (box->home_id > 0) {
+		bury(nursery, box);
+		return true;
+	}
+	box->listener_fd = nc_fd_close(box->listener_fd);
+	box->end.stays = true;
+	box->state = NC_BOX_STAYS;
+	return true;
 }
 
 /* Without a pid namespace the group ends what is left. What does not die even so is announced. */
@@ -437,7 +544,7 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 	}
 	if (box->payload_fd >= 0) {
 		reap_payload(box);
-		if (box->stays) {
+		if (box->stays || box->home_id > 0) {
 			leave_behind(nursery, box);
 			return false;
 		}
@@ -467,8 +574,7 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 void nc_box_forget(struct nc_box *box)
 {
 	assert(box->state == NC_BOX_KEPT);
-	box->kept_fd[0] = nc_fd_close(box->kept_fd[0]);
-	box->kept_fd[1] = nc_fd_close(box->kept_fd[1]);
+	close_kept(box);
 	box->state = NC_BOX_FREE;
 }
 

@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
-#include "spawner/scratch.h"
-#include "spawner/slot.h"
+#include "kernel/scratch.h"
+#include "kernel/slot.h"
 
 /* Boxes that one spawner keeps alive at once. */
 #define NC_BOXES_MAX 1024U
@@ -63,17 +63,22 @@ struct nc_box {
 	bool stays;		      /* it outlives the command */
 	struct nc_slot slot;
 	struct nc_cgroup group;
+	struct nc_cgroup shared;     /* that of everything in a home; the groups are below it */
 	int init_fd;		     /* pidfd of process 1; -EBADF also where there is none */
 	int payload_fd;		     /* pidfd */
 	int cleaner_fd;		     /* pidfd of who clears up a process box's directory */
 	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
 	int report_fd;		     /* the first process's pipe, then the channel to the payload */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
-	int listener_fd; /* readable when a system call was refused: nc_box_denied; or -EBADF */
-	int terminal_fd; /* the master of its terminal, until the worker has it */
-	int kept_fd[2];	 /* the reading ends of its output and error */
+	int listener_fd;  /* readable when a system call was refused: nc_box_denied; or -EBADF */
+	int terminal_fd;  /* the master of its terminal, until the worker has it */
+	int door_fd;	  /* the socket that listens in it, until the worker has it */
+	int kept_fd[3];	  /* the worker's ends of its streams; or its terminal */
+	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
+	int home_fd;	  /* pidfd of process 1 there */
 	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
 	uint64_t clear_ns;	     /* until then it may take to get empty */
+	uint64_t frozen_ns;	     /* since when it stands still; 0: it does not */
 	uint64_t disk_bytes, inodes; /* of the limited file system, as it is */
 	uint64_t memory_seen_bytes;  /* the most that was seen where no group counts it */
 	struct nc_box_limits limits;
@@ -117,13 +122,27 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now);
 
 /*
  * Looks whether everything that a command has left behind is dead by now; true once the command's
- * end is complete and the box stays. What does not die in time ends the box.
+ * end is complete, and the box stays or, of a command beside others, is NC_BOX_KEPT. What does not
+ * die in time ends the box, or the home.
  */
-bool nc_box_clear(struct nc_box *box, uint64_t now);
+bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now);
 
 /* Gives a box that stays its next command. */
 int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	struct nacre_err *err);
+
+/*
+ * Begins a command beside others in a box that stays: its processes, limits and bill are its own,
+ * everything else is the home's. Only where a control group can end it without the others.
+ */
+int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc_box *box,
+	struct nc_box_pending *order, struct nacre_err *err);
+
+/* What it uses now. */
+void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now);
+
+/* Stops everything in it, and its clock, or lets it go on. */
+int nc_box_freeze(struct nc_box *box, bool frozen);
 
 /* Lets a dead box go. */
 void nc_box_forget(struct nc_box *box);

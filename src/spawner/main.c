@@ -1,7 +1,7 @@
 /*
  * nacre-spawner: the parent of the unprivileged side and of all boxes, and the only privilege.
  *
- *	nacre-spawner WORKER READY BINDS[,WITNESS] [ARGUMENT...]
+ *	nacre-spawner WORKER READY BINDS[,WITNESS[,HEIRS]] [ARGUMENT...]
  *
  * Theory of operation: `nacre` forks; the child becomes the worker, without privilege, and the
  * parent becomes this program, with one end of a socket pair as descriptor 3. We do what the worker
@@ -12,7 +12,8 @@
  * the executable that is open as descriptor 4, and boxes that it wanted kept live on; WORKER 0 is
  * none yet: it is started, once. READY boxes are prepared at once. BINDS descriptors from 5 on are
  * what the caller allows boxes to be shown of the host. WITNESS is the descriptor of a socket to
- * nacre-recorder, which is told of births and deaths; it never answers.
+ * nacre-recorder, which is told of births and deaths and never answers; 0: there is none. HEIRS
+ * descriptors from 32 on are handed to each worker that is started, which finds them from 4 on.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
  * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
@@ -55,7 +56,11 @@
 #define SOCKET_FD 3
 #define WORKER_EXE_FD 4
 #define BINDS_FD 5
+#define HEIRS_FD 32
 #define EXIT_SELF 125
+
+/* Three streams, an image, layers, and the worker's own ends of the streams. */
+#define ORDER_FDS_MAX (7 + NC_BOX_LAYERS_MAX)
 
 /* Above all that boxes may have. */
 #define SPAWNER_PRIORITY (-10)
@@ -221,13 +226,23 @@ static void tell_failure(uint64_t id, const struct nacre_err *err)
 
 static void tell_start(struct nc_box *box)
 {
+	const struct nc_box_start start = {box->end.id, box->started_ns - box->ordered_ns,
+		box->terminal_fd >= 0, box->door_fd >= 0};
 	struct nc_wire_out out;
+	int fds[2];
+	size_t n = 0;
 
+	if (start.terminal)
+		fds[n++] = box->terminal_fd;
+	if (start.door)
+		fds[n++] = box->door_fd;
 	nc_wire_begin(&out, NC_BOX_STARTED);
-	nc_wire_put_u64(&out, box->end.id);
-	nc_wire_put_u64(&out, box->started_ns - box->ordered_ns);
-	nc_worker_send(&spawner.worker, &out, &box->terminal_fd, box->terminal_fd >= 0 ? 1 : 0);
+	nc_boxwire_put_start(&out, &start);
+	nc_worker_send(&spawner.worker, &out, fds, n);
+	if (start.terminal && box->kept)
+		box->kept_fd[0] = take_fd(box->terminal_fd);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
+	box->door_fd = nc_fd_close(box->door_fd);
 	testify(box, false);
 }
 
@@ -240,31 +255,44 @@ static void tell_end(const struct nc_box *box)
 	nc_worker_send(&spawner.worker, &out, NULL, 0);
 }
 
-/* A command has ended: whether its box is ready for the next one. */
+/* A command or its box has ended; was_told: of the end of its last command. */
+static void conclude(struct nc_box *box, bool was_told)
+{
+	if (box->started_ns > 0 && !was_told)
+		testify(box, true);
+	if (box->ordered && !box->failed)
+		tell_end(box);
+	if (box->state == NC_BOX_KEPT && (!box->kept || box->failed))
+		nc_box_forget(box);
+}
+
+/* What a command has left may be dead by now. */
 static void clear_step(struct nc_box *box)
 {
-	if (!nc_box_clear(box, nc_clock_ns()))
-		return;
-	testify(box, true);
-	tell_end(box);
+	if (nc_box_clear(&spawner.nursery, box, nc_clock_ns()))
+		conclude(box, false);
+}
+
+/* The bills of those in a home, before that and all groups go. */
+static void clear_guests(const struct nc_box *home)
+{
+	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		if (spawner.boxes[i].state == NC_BOX_CLEARING &&
+			spawner.boxes[i].home_id == home->end.id)
+			clear_step(&spawner.boxes[i]);
 }
 
 /* What a box waited for has come. */
 static void end_step(struct nc_box *box)
 {
-	bool was_told = box->end.stays; /* of the end of its last command */
-	bool ended = nc_box_ended(&spawner.nursery, box);
+	bool was_told = box->end.stays;
 
-	if (box->state == NC_BOX_CLEARING)
+	if (box->shared.parent)
+		clear_guests(box);
+	if (nc_box_ended(&spawner.nursery, box))
+		conclude(box, was_told);
+	else if (box->state == NC_BOX_CLEARING)
 		clear_step(box);
-	if (!ended)
-		return;
-	if (box->started_ns > 0 && !was_told)
-		testify(box, true);
-	if (box->ordered && !box->failed)
-		tell_end(box);
-	if (!box->kept || box->failed)
-		nc_box_forget(box);
 }
 
 /* The outcome of a step of a birth. */
@@ -305,18 +333,38 @@ static bool prepare_box(void)
 	return true;
 }
 
+static bool is_adopted(const struct nc_box *box)
+{
+	return box->state != NC_BOX_FREE && box->kept && !box->failed;
+}
+
+static uint32_t count_adopted(void)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		n += is_adopted(&spawner.boxes[i]);
+	return n;
+}
+
 static void tell_adopted(void)
 {
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
+		size_t n = 0;
+		int fds[3];
 		struct nc_wire_out out;
 
-		if (box->state == NC_BOX_FREE || !box->kept || box->failed)
+		if (!is_adopted(box))
 			continue;
+		for (size_t k = 0; k < 3; k++)
+			if (box->kept_fd[k] >= 0)
+				fds[n++] = box->kept_fd[k];
 		nc_wire_begin(&out, NC_BOX_ADOPT);
 		nc_wire_put_u64(&out, box->end.id);
-		nc_worker_send(&spawner.worker, &out, box->kept_fd, 2);
-		if (box->state == NC_BOX_KEPT)
+		nc_wire_put_u64(&out, box->home_id);
+		nc_worker_send(&spawner.worker, &out, fds, n);
+		if (box->state == NC_BOX_KEPT || box->state == NC_BOX_STAYS)
 			tell_end(box);
 	}
 }
@@ -361,6 +409,7 @@ static int handle_hello(struct nc_wire_in *in)
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
 	nc_boxwire_put_host(&out, &host);
+	nc_wire_put_u32(&out, count_adopted());
 	nc_worker_send(&spawner.worker, &out, NULL, 0);
 	tell_adopted();
 	return 0;
@@ -463,11 +512,54 @@ static struct nc_box_pending *keep_order(void)
 
 static bool order_is_sane(const struct nc_box_order *order)
 {
-	/* one that stays is the worker's own: the next one would not know what runs in it */
 	return limits_are_sane(&order->limits) && order->dir[0] == '/' && binds_are_sane(order) &&
 	       descriptors_are_sane(order) &&
-	       !((order->flags & NC_ORDER_STAY) && (order->flags & NC_ORDER_KEEP)) &&
-	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY));
+	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY)) &&
+	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
+}
+
+/* What a box is made of and held by stays as it was: a further command can name nothing of that. */
+static bool is_further(const struct nc_box_order *order)
+{
+	return order->n_binds == 0 && order->n_layers == 0 &&
+	       !(order->flags & (NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
+}
+
+static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
+{
+	uint32_t had = home->first->order.flags;
+
+	if (had & NC_ORDER_HOME)
+		had |= NC_ORDER_TTY;
+	return order->tier == home->end.tier &&
+	       !(order->flags & ~had & (NC_ORDER_TTY | NC_ORDER_KEEP));
+}
+
+/* A command beside others, in a box of this worker's that stays. */
+static int join_box(const struct nc_box_order *order)
+{
+	struct nc_box *home = find_box(order->home), *box = free_box();
+	struct nc_box_pending *pending = NULL;
+	struct nacre_err err = {0};
+
+	if (!is_further(order) || order->flags & NC_ORDER_STAY)
+		return -EBADMSG;
+	/* its end was told, or will be */
+	if (!home || !home->stays || (home->state != NC_BOX_STAYS && home->state != NC_BOX_RUNS))
+		nc_err_set(&err, -ESRCH, "There is no such box to run it in");
+	else if (home->frozen_ns > 0)
+		nc_err_set(&err, -EBUSY, "The box is frozen");
+	else if (!fits_into(order, home) || !(home->first->order.flags & NC_ORDER_HOME))
+		return -EBADMSG;
+	else if (!box || !(pending = keep_order()))
+		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already, or no memory",
+			NC_BOXES_MAX);
+	if (err.code < 0)
+		tell_failure(order->id, &err);
+	else
+		birth_step(box, nc_box_join(&spawner.nursery, home, box, pending, &err), &err);
+	return 0;
 }
 
 /* Safe: what is built is fixed but for numbers in range, directories that the caller allowed by
@@ -484,6 +576,8 @@ static int handle_run(struct nc_wire_in *in)
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || find_box(order.id))
 		return -EBADMSG;
+	if (order.home > 0)
+		return join_box(&order);
 	box = nc_box_is_neutral(&order) ? prepared_box(&n) : NULL;
 	pending = box || free_box() ? keep_order() : NULL;
 	if (!pending) {
@@ -498,8 +592,7 @@ static int handle_run(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Safe: a box of this worker's in which nothing runs; what it is made of and held by stays as it
- * was, so the order may name neither directories nor a terminal where there was none. */
+/* Safe: a box of this worker's that runs no command of its own; see fits_into. */
 static int handle_next(struct nc_wire_in *in)
 {
 	static struct nc_box_order order;
@@ -508,8 +601,8 @@ static int handle_next(struct nc_wire_in *in)
 	struct nc_box *box;
 
 	nc_boxwire_get_order(in, &order);
-	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || order.n_binds > 0 ||
-		order.n_layers > 0 || order.flags & (NC_ORDER_IMAGE | NC_ORDER_KEEP))
+	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || !is_further(&order) ||
+		order.home > 0)
 		return -EBADMSG;
 	box = find_box(order.id);
 	if (!box || box->state != NC_BOX_STAYS) { /* it has died meanwhile: its end was told */
@@ -517,8 +610,7 @@ static int handle_next(struct nc_wire_in *in)
 		tell_failure(order.id, &err);
 		return 0;
 	}
-	if (order.tier != box->end.tier ||
-		((order.flags & NC_ORDER_TTY) && !(box->first->order.flags & NC_ORDER_TTY)))
+	if (!fits_into(&order, box) || !(order.flags & NC_ORDER_KEEP) != !box->kept)
 		return -EBADMSG;
 	pending = keep_order();
 	if (!pending) {
@@ -526,6 +618,65 @@ static int handle_next(struct nc_wire_in *in)
 		return 0;
 	}
 	birth_step(box, nc_box_next(&spawner.nursery, box, pending, &err), &err);
+	return 0;
+}
+
+/* Everything that runs in a box: its own command and those beside it. */
+static void freeze_home(uint64_t id, bool frozen)
+{
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		struct nc_box *box = &spawner.boxes[i];
+
+		if ((box->state == NC_BOX_RUNS || box->state == NC_BOX_STAYS) &&
+			(box->end.id == id || box->home_id == id) && (frozen || box->frozen_ns > 0))
+			(void)nc_box_freeze(box, frozen); /* it stops when it can */
+	}
+}
+
+/* Safe: only boxes of this worker can be named; they are stopped, or go on. */
+static int handle_freeze(struct nc_wire_in *in)
+{
+	uint64_t id = nc_wire_get_u64(in);
+	bool frozen = nc_wire_get_u8(in) != 0;
+
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	freeze_home(id, frozen);
+	return 0;
+}
+
+/* Safe: figures of a box of this worker's. */
+static int handle_ask(struct nc_wire_in *in)
+{
+	const struct nc_box *box = find_box(nc_wire_get_u64(in));
+	struct nc_wire_out out;
+	struct nc_box_now now;
+
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	if (!box)
+		return 0;
+	nc_box_look(box, &now);
+	nc_wire_begin(&out, NC_BOX_TOLD);
+	nc_boxwire_put_now(&out, &now);
+	nc_worker_send(&spawner.worker, &out, NULL, 0);
+	return 0;
+}
+
+/* Safe: it goes to the program of a box of this worker's, by its descriptor. */
+static int handle_signal(struct nc_wire_in *in)
+{
+	uint64_t id = nc_wire_get_u64(in);
+	uint32_t signal = nc_wire_get_u32(in);
+	struct nc_box *box;
+
+	if (nc_wire_close(in) < 0 || signal > 64)
+		return -EBADMSG;
+	box = find_box(id);
+	if (box && signal == 0)
+		box->kept_fd[0] = nc_fd_close(box->kept_fd[0]);
+	else if (box && box->state == NC_BOX_RUNS)
+		(void)nc_pidfd_kill(box->payload_fd, (int)signal); /* it may just have ended */
 	return 0;
 }
 
@@ -541,6 +692,7 @@ static int handle_kill(struct nc_wire_in *in)
 	box = find_box(id);
 	if (!box)
 		return 0;
+	freeze_home(id, false); /* or those in it would not notice */
 	nc_box_kill(box, cause);
 	/* nothing is left whose end could be waited for */
 	if (box->state == NC_BOX_DYING && box->payload_fd < 0 && box->init_fd < 0 &&
@@ -560,7 +712,7 @@ static int handle_ready(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Safe: only a box that is dead is let go. */
+/* Safe: only a box that is dead is let go; naming none does nothing. */
 static int handle_forget(struct nc_wire_in *in)
 {
 	uint64_t id = nc_wire_get_u64(in);
@@ -569,9 +721,10 @@ static int handle_forget(struct nc_wire_in *in)
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
 	box = find_box(id);
-	if (!box || box->state != NC_BOX_KEPT)
+	if (box && box->state != NC_BOX_KEPT)
 		return -EBADMSG;
-	nc_box_forget(box);
+	if (box)
+		nc_box_forget(box);
 	return 0;
 }
 
@@ -583,11 +736,14 @@ static const struct {
 	int (*handle)(struct nc_wire_in *in);
 } requests[] = {
 	{NC_BOX_HELLO, false, 0, handle_hello},
-	{NC_BOX_RUN, true, 6 + NC_BOX_LAYERS_MAX, handle_run},
+	{NC_BOX_RUN, true, ORDER_FDS_MAX, handle_run},
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
-	{NC_BOX_NEXT, true, 3, handle_next},
+	{NC_BOX_NEXT, true, 6, handle_next},
+	{NC_BOX_SIGNAL, true, 0, handle_signal},
+	{NC_BOX_FREEZE, true, 0, handle_freeze},
+	{NC_BOX_ASK, true, 0, handle_ask},
 };
 
 static void handle_packet(void)
@@ -611,7 +767,7 @@ static void handle_packet(void)
 
 static void receive(void)
 {
-	int r = nc_wire_receive(spawner.worker.fd, &spawner.packet, 6 + NC_BOX_LAYERS_MAX);
+	int r = nc_wire_receive(spawner.worker.fd, &spawner.packet, ORDER_FDS_MAX);
 
 	if (r > 0)
 		handle_packet();
@@ -627,6 +783,16 @@ static void receive(void)
 		spawner.packet.fds[i] = nc_fd_close(spawner.packet.fds[i]);
 }
 
+/* Its program runs. It may have been on its way when the others were stopped. */
+static void begin_life(struct nc_box *box)
+{
+	const struct nc_box *home = box->home_id > 0 ? find_box(box->home_id) : NULL;
+
+	if (home && home->frozen_ns > 0)
+		(void)nc_box_freeze(box, true);
+	tell_start(box);
+}
+
 /* Something has happened to what the box waits for in its state. */
 static void handle_box(struct nc_box *box)
 {
@@ -637,7 +803,7 @@ static void handle_box(struct nc_box *box)
 	} else if (box->state == NC_BOX_WAITING || box->state == NC_BOX_STARTING) {
 		birth_step(box, nc_box_heard(box, &err), &err);
 		if (box->state == NC_BOX_RUNS)
-			tell_start(box);
+			begin_life(box);
 	} else {
 		end_step(box);
 	}
@@ -665,6 +831,8 @@ static uint64_t check_deadlines(void)
 			continue;
 		if (box->state == NC_BOX_DYING && now + STRAYS_NS < next)
 			next = now + STRAYS_NS;
+		if (box->frozen_ns > 0)
+			continue;
 		if (box->deadline_ns <= now)
 			box_is_late(box);
 		else if (box->deadline_ns < next)
@@ -796,17 +964,22 @@ static void bury_boxes(void)
 {
 	uint64_t deadline = nc_clock_ns() + BURY_NS;
 
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
-		struct nc_box *box = &spawner.boxes[i];
+	/* commands before their homes, which cannot end before */
+	for (size_t i = 0; i < 2 * NC_BOXES_MAX; i++) {
+		struct nc_box *box = &spawner.boxes[i % NC_BOXES_MAX];
 
-		while (box->state != NC_BOX_FREE && box->state != NC_BOX_KEPT &&
-			nc_clock_ns() < deadline) {
+		while ((i < NC_BOXES_MAX) == (box->home_id > 0) && box->state != NC_BOX_FREE &&
+			box->state != NC_BOX_KEPT && nc_clock_ns() < deadline) {
 			struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
 
-			if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1)
+			if (box->state == NC_BOX_CLEARING && event.fd < 0) {
+				(void)nc_box_clear(&spawner.nursery, box, nc_clock_ns());
+				(void)poll(NULL, 0, 1);
+			} else if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1) {
 				(void)nc_box_ended(&spawner.nursery, box);
-			else
+			} else {
 				reap_strays();
+			}
 		}
 	}
 }
@@ -848,39 +1021,64 @@ static void raise_limits(void)
 	}
 }
 
+/* Numbers with commas between, as many as there are; the others are 0. */
+static int read_numbers(char *text, uint64_t *numbers, size_t n)
+{
+	for (size_t i = 0; i < n && text; i++)
+		if (nc_parse_u64(strsep(&text, ","), 0, 1023, &numbers[i]) < 0)
+			return -EINVAL;
+	return text ? -EINVAL : 0;
+}
+
+/* Descriptors that are ours, and nobody's below us. */
+static int close_later(int first, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (fcntl(first + (int)i, F_SETFD, FD_CLOEXEC) < 0)
+			return -errno;
+	return 0;
+}
+
+static int note_binds(uint64_t n)
+{
+	spawner.nursery.n_binds = n;
+	for (size_t i = 0; i < n; i++)
+		spawner.nursery.bind_fd[i] = BINDS_FD + (int)i;
+	return close_later(BINDS_FD, n);
+}
+
+static int note_witness(uint64_t fd)
+{
+	if (fd == 0)
+		return 0;
+	spawner.witness_fd = (int)fd;
+	return fd < BINDS_FD || fcntl(spawner.witness_fd, F_SETFL, O_NONBLOCK) < 0
+		       ? -EINVAL
+		       : close_later(spawner.witness_fd, 1);
+}
+
 /* What we were started with: see the top of this file. */
 static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 {
-	uint64_t ready, binds, witness = 0;
-	char *comma = argc < 4 ? NULL : strchr(argv[3], ',');
+	enum { BINDS, WITNESS, HEIRS, GIVEN };
+	uint64_t ready, given[GIVEN] = {0};
 
-	if (comma)
-		*comma = '\0';
-	if (comma && nc_parse_u64(comma + 1, BINDS_FD, 1023, &witness) < 0)
-		return -EINVAL;
-	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 ||
+	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 || *ret_worker == 1 ||
 		nc_parse_u64(argv[2], 0, NC_BOX_READY_MAX, &ready) < 0 ||
-		nc_parse_u64(argv[3], 0, NC_BOX_BINDS_MAX, &binds) < 0 || *ret_worker == 1 ||
-		(*ret_worker == 0 && argc < 5) ||
-		fcntl(*ret_worker > 0 ? SOCKET_FD : WORKER_EXE_FD, F_SETFD, FD_CLOEXEC) < 0)
+		read_numbers(argv[3], given, GIVEN) < 0 || given[BINDS] > NC_BOX_BINDS_MAX ||
+		given[HEIRS] > NC_WORKER_HEIRS_MAX || (*ret_worker == 0 && argc < 5) ||
+		(*ret_worker > 0 && close_later(SOCKET_FD, 1) < 0) ||
+		(argc > 4 && close_later(WORKER_EXE_FD, 1) < 0) || note_binds(given[BINDS]) < 0 ||
+		note_witness(given[WITNESS]) < 0 || close_later(HEIRS_FD, given[HEIRS]) < 0)
 		return -EINVAL;
 	spawner.ready = ready;
-	spawner.nursery.n_binds = binds;
-	if (witness > 0)
-		spawner.witness_fd = (int)witness;
-	if (witness > 0 && (fcntl(spawner.witness_fd, F_SETFD, FD_CLOEXEC) < 0 ||
-				   fcntl(spawner.witness_fd, F_SETFL, O_NONBLOCK) < 0))
-		return -EINVAL;
-	for (size_t i = 0; i < binds; i++) {
-		spawner.nursery.bind_fd[i] = BINDS_FD + (int)i;
-		if (fcntl(spawner.nursery.bind_fd[i], F_SETFD, FD_CLOEXEC) < 0)
-			return -EINVAL;
-	}
 	if (argc > 4) {
 		spawner.worker.argv = argv + 4;
 		spawner.worker.exe_fd = WORKER_EXE_FD;
+		spawner.worker.heir_fd = HEIRS_FD;
+		spawner.worker.n_heirs = (int)given[HEIRS];
 	}
-	return argc > 4 ? fcntl(WORKER_EXE_FD, F_SETFD, FD_CLOEXEC) : 0;
+	return 0;
 }
 
 /* nacre-init as every box will need it, nacre-files as it may be needed later; and where we are. */

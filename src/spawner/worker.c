@@ -52,7 +52,8 @@ _Noreturn static void give_up(const char *step)
 
 _Noreturn static void become_worker(const struct nc_worker *worker, int socket_fd)
 {
-	int exe_fd = nc_fd_dup(worker->exe_fd);
+	/* above where heirs go */
+	int exe_fd = fcntl(worker->exe_fd, F_DUPFD_CLOEXEC, WORKER_FD + 1 + NC_WORKER_HEIRS_MAX);
 	sigset_t none;
 	int r = nc_privilege_drop(worker->ranges);
 
@@ -68,9 +69,14 @@ _Noreturn static void become_worker(const struct nc_worker *worker, int socket_f
 	(void)signal(SIGQUIT, SIG_DFL);
 	(void)signal(SIGHUP, SIG_DFL);
 	(void)signal(SIGPIPE, SIG_DFL);
-	if (exe_fd < 0 || dup2(socket_fd, WORKER_FD) < 0 ||
-		close_range(WORKER_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
+	if (exe_fd < 0 || dup2(socket_fd, WORKER_FD) < 0)
 		give_up("hand over the socket");
+	for (int i = 0; i < worker->n_heirs; i++)
+		if (dup2(worker->heir_fd + i, WORKER_FD + 1 + i) < 0)
+			give_up("hand over what it inherits");
+	if (close_range(WORKER_FD + 1 + (unsigned int)worker->n_heirs, ~0U, CLOSE_RANGE_CLOEXEC) <
+		0)
+		give_up("close everything else");
 	(void)syscall(SYS_execveat, exe_fd, "", worker->argv, environ, AT_EMPTY_PATH);
 	give_up("execute it");
 }

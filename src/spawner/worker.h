@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/wire.h"
+#include "kernel/boxwire.h"
 
 struct nc_worker {
 	int pidfd;
@@ -18,6 +19,8 @@ struct nc_worker {
 	bool broken; /* it was ended by us, for breaking the rules */
 	/* how it is started again; argv is NULL where it is not */
 	char **argv;
+	int heir_fd; /* the first of those that every worker finds from 4 on */
+	int n_heirs;
 	int exe_fd;
 	bool ranges;	       /* it runs as an id of its own */
 	uint64_t starts_ns[5]; /* the last ones: a worker that dies at once is not started for ever

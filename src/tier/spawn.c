@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,8 +15,12 @@
 
 /* Where nacre-spawner expects things; see src/spawner/main.c. */
 #define SOCKET_FD 3
+#define WORKER_EXE_FD 4
 #define BINDS_FD 5
 #define WITNESS_FD (BINDS_FD + (int)NC_BOX_BINDS_MAX)
+#define HEIRS_FD 32
+/* Words of the command that starts the worker again. */
+#define AGAIN_MAX 32
 /* Above all of these: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
 
@@ -37,33 +42,61 @@ static int find_spawner(char *path, size_t size, struct nacre_err *err)
 	return 0;
 }
 
+/* All of these at once out of the way, and then where they belong: places may be taken by others.
+ */
+struct placement {
+	int from, to;
+};
+
+static int place_all(struct placement *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		list[i].from = fcntl(list[i].from, F_DUPFD_CLOEXEC, HIGH_FD);
+		if (list[i].from < 0)
+			return -errno;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (dup2(list[i].from, list[i].to) < 0)
+			return -errno;
+	return 0;
+}
+
+static int place_descriptors(int socket_fd, const struct nc_spawn_setup *setup)
+{
+	struct placement list[3 + NC_BOX_BINDS_MAX + NC_WORKER_HEIRS_MAX];
+	size_t n = 0;
+
+	list[n++] = (struct placement){socket_fd, SOCKET_FD};
+	if (setup->witness_fd > 0)
+		list[n++] = (struct placement){setup->witness_fd, WITNESS_FD};
+	if (setup->again) {
+		int exe_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+
+		if (exe_fd < 0)
+			return -errno;
+		list[n++] = (struct placement){exe_fd, WORKER_EXE_FD};
+	}
+	for (size_t i = 0; i < setup->n_binds; i++)
+		list[n++] = (struct placement){setup->binds[i], BINDS_FD + (int)i};
+	for (size_t i = 0; i < setup->n_heirs; i++)
+		list[n++] = (struct placement){setup->heirs[i], HEIRS_FD + (int)i};
+	return place_all(list, n);
+}
+
 _Noreturn static void become_spawner(
 	const char *path, int socket_fd, pid_t worker, const struct nc_spawn_setup *setup)
 {
 	static char name[] = "nacre-spawner";
-	char pid[16], ready[16], binds[32];
-	char *argv[] = {name, pid, ready, binds, NULL};
-	int high[NC_BOX_BINDS_MAX];
-	int r = 0;
+	char pid[16], ready[16], given[64];
+	char *argv[AGAIN_MAX + 5] = {name, pid, ready, given};
 
 	(void)snprintf(pid, sizeof(pid), "%d", (int)worker);
 	(void)snprintf(ready, sizeof(ready), "%u", setup->ready);
-	if (setup->witness_fd > 0)
-		(void)snprintf(binds, sizeof(binds), "%zu,%d", setup->n_binds, WITNESS_FD);
-	else
-		(void)snprintf(binds, sizeof(binds), "%zu", setup->n_binds);
-	socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	for (size_t i = 0; i < setup->n_binds; i++)
-		r |= high[i] = fcntl(setup->binds[i], F_DUPFD_CLOEXEC, HIGH_FD);
-	r |= socket_fd;
-	if (setup->witness_fd > 0) {
-		int witness_fd = fcntl(setup->witness_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-
-		r |= witness_fd < 0 ? witness_fd : dup2(witness_fd, WITNESS_FD);
-	}
-	for (size_t i = 0; r >= 0 && i < setup->n_binds; i++)
-		r |= dup2(high[i], BINDS_FD + (int)i);
-	if (r >= 0 && dup2(socket_fd, SOCKET_FD) >= 0)
+	(void)snprintf(given, sizeof(given), "%zu,%d,%zu", setup->n_binds,
+		setup->witness_fd > 0 ? WITNESS_FD : 0, setup->n_heirs);
+	for (size_t i = 0; setup->again && setup->again[i] && i < AGAIN_MAX; i++)
+		argv[4 + i] = setup->again[i];
+	if (place_descriptors(socket_fd, setup) == 0)
 		(void)execv(path, argv);
 	fprintf(stderr, "nacre: Start %s: %s\n", path, nc_errno_text(errno));
 	_exit(125); /* and the worker with us */
@@ -78,7 +111,7 @@ int nc_spawn_start(
 	int ends[2];
 	int r = nc_privilege_ranges(&ranges, err);
 
-	assert(setup->n_binds <= NC_BOX_BINDS_MAX);
+	assert(setup->n_binds <= NC_BOX_BINDS_MAX && setup->n_heirs <= NC_WORKER_HEIRS_MAX);
 	if (r == 0)
 		r = find_spawner(path, sizeof(path), err);
 	if (r < 0)
@@ -103,6 +136,16 @@ int nc_spawn_start(
 	return 0;
 }
 
+int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err)
+{
+	const char *word = getenv("NACRE_SPAWNER");
+
+	if (!word || strcmp(word, "3") != 0 || fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return nc_err_set(err, -EINVAL, "It is nacre-spawner that starts this");
+	*spawn = (struct nc_spawn){.fd = SOCKET_FD};
+	return 0;
+}
+
 int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
@@ -122,6 +165,7 @@ int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 		r = -EPROTO;
 	if (r == 0) {
 		nc_boxwire_get_host(&in, &spawn->host);
+		spawn->n_adopted = nc_wire_get_u32(&in);
 		r = nc_wire_close(&in);
 	}
 	if (r == -EPIPE || r == -ECONNRESET)
@@ -163,11 +207,70 @@ int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause)
 	return nc_wire_send(spawn->fd, &out, NULL, 0);
 }
 
+int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_BOX_SIGNAL);
+	nc_wire_put_u64(&out, id);
+	nc_wire_put_u32(&out, (uint32_t)signal);
+	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
+int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_BOX_FREEZE);
+	nc_wire_put_u64(&out, id);
+	nc_wire_put_u8(&out, frozen);
+	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
+static int send_id(struct nc_spawn *spawn, enum nc_box_message type, uint64_t id)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, (uint16_t)type);
+	nc_wire_put_u64(&out, id);
+	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
+int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id)
+{
+	return send_id(spawn, NC_BOX_FORGET, id);
+}
+
+int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
+{
+	return send_id(spawn, NC_BOX_ASK, id);
+}
+
+static int take_packet_fd(struct nc_spawn *spawn, size_t i)
+{
+	return i < spawn->packet.n_fds ? take_fd(spawn->packet.fds[i]) : -EBADF;
+}
+
+static void take_fds(
+	struct nc_spawn *spawn, const struct nc_box_start *start, struct nc_spawn_event *event)
+{
+	if (start->terminal)
+		event->terminal_fd = take_packet_fd(spawn, 0);
+	if (start->door)
+		event->door_fd = take_packet_fd(spawn, start->terminal);
+	if (event->type == NC_BOX_ADOPT && spawn->packet.n_fds == 1)
+		event->terminal_fd = take_packet_fd(spawn, 0);
+	for (size_t n = spawn->packet.n_fds; event->type == NC_BOX_ADOPT && n > 1 && n-- > 0;)
+		event->stream_fd[3 - spawn->packet.n_fds + n] = take_packet_fd(spawn, n);
+}
+
 int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 {
-	struct nc_spawn_event event = {.terminal_fd = -EBADF};
+	struct nc_spawn_event event = {
+		.terminal_fd = -EBADF, .door_fd = -EBADF, .stream_fd = {-EBADF, -EBADF, -EBADF}};
+	struct nc_box_start start = {0};
 	struct nc_wire_in in;
-	int r = nc_wire_receive(spawn->fd, &spawn->packet, 1);
+	int r = nc_wire_receive(spawn->fd, &spawn->packet, 3);
 
 	if (r <= 0)
 		return r < 0 ? r : -ECONNRESET;
@@ -179,8 +282,15 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 		nc_boxwire_get_end(&in, &event.end);
 		event.id = event.end.id;
 	} else if (in.type == NC_BOX_STARTED) {
+		nc_boxwire_get_start(&in, &start);
+		event.id = start.id;
+		event.birth_ns = start.birth_ns;
+	} else if (in.type == NC_BOX_ADOPT) {
 		event.id = nc_wire_get_u64(&in);
-		event.birth_ns = nc_wire_get_u64(&in);
+		event.home = nc_wire_get_u64(&in);
+	} else if (in.type == NC_BOX_TOLD) {
+		nc_boxwire_get_now(&in, &event.now);
+		event.id = event.now.id;
 	} else if (in.type == NC_BOX_FAILED) {
 		event.id = nc_wire_get_u64(&in);
 		event.failure.code = -(int)nc_wire_get_u32(&in);
@@ -190,10 +300,7 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 	}
 	if (nc_wire_close(&in) < 0)
 		return -EPROTO;
-	if (event.type == NC_BOX_STARTED && spawn->packet.n_fds == 1) {
-		event.terminal_fd = spawn->packet.fds[0];
-		spawn->packet.fds[0] = -EBADF;
-	}
+	take_fds(spawn, &start, &event);
 	*ret_event = event;
 	return 0;
 }

@@ -8,6 +8,7 @@
 struct nc_spawn {
 	int fd; /* readable when an event waits */
 	struct nc_box_host host;
+	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
 	struct nc_wire_packet packet;
 };
 
@@ -18,6 +19,13 @@ struct nc_spawn_setup {
 		*binds; /* what boxes may be shown of the host, by index; they stay the caller's */
 	size_t n_binds;
 	int witness_fd; /* the spawner's end of a pair to nacre-recorder; 0 or less: none */
+	/*
+	 * The command line that starts the worker again when it dies, which ends in NULL, and what
+	 * it then finds as descriptors 4 and on, the spawner being 3. NULL: it is not.
+	 */
+	char *const *again;
+	const int *heirs; /* they stay the caller's */
+	size_t n_heirs;
 };
 
 /*
@@ -27,6 +35,9 @@ struct nc_spawn_setup {
  */
 int nc_spawn_start(
 	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err);
+
+/* In a worker that was started again: takes the place of the one before. */
+int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err);
 
 /* Greets the spawner. -ECONNRESET without a message: it is gone, and has said why. */
 int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err);
@@ -43,13 +54,28 @@ int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 	const struct nc_box_order *order, const int *fds, struct nacre_err *err);
 
 int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause);
+int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal);
+
+/* Stops everything that runs in it, or lets it go on. */
+int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen);
+
+/* What does it use now? */
+int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id);
+
+/* The end of a kept box has been taken note of. */
+int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id);
 
 struct nc_spawn_event {
-	enum nc_box_message type; /* NC_BOX_STARTED, NC_BOX_ENDED or NC_BOX_FAILED */
+	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
 	uint64_t id;
-	uint64_t birth_ns;	  /* STARTED */
-	int terminal_fd;	  /* STARTED, with a terminal: the caller's now; or -EBADF */
+	uint64_t birth_ns; /* STARTED */
+	uint64_t home;	   /* ADOPT: the box that it runs in, or 0 */
+	/* the caller's now, and -EBADF where there is none */
+	int terminal_fd;	  /* STARTED or ADOPT, with a terminal */
+	int door_fd;		  /* STARTED, with a door */
+	int stream_fd[3];	  /* ADOPT: our ends of its streams, unless it has a terminal */
 	struct nc_box_end end;	  /* ENDED */
+	struct nc_box_now now;	  /* TOLD */
 	struct nacre_err failure; /* FAILED */
 };
 

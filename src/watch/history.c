@@ -18,7 +18,7 @@
 
 #define INDEX_NAME "index.db"
 /* Changes with the tables: an index of another version is thrown away. */
-#define INDEX_VERSION "1"
+#define INDEX_VERSION "2"
 
 static const char schema[] =
 	"DROP TABLE IF EXISTS place; DROP TABLE IF EXISTS execution;"
@@ -30,6 +30,7 @@ static const char schema[] =
 	"CREATE INDEX by_seq ON execution (seq);"
 	"CREATE INDEX by_status ON execution (status, seq);"
 	"CREATE INDEX by_language ON execution (language, seq);"
+	"CREATE INDEX by_tenant ON execution (tenant, seq);"
 	"PRAGMA user_version = " INDEX_VERSION ";";
 
 enum statement {
@@ -54,7 +55,8 @@ static const char *const texts[STATEMENT_MAX] = {
 	[SET_PLACE] = "INSERT INTO place VALUES (?1, ?2, ?3)",
 	[LIST] = "SELECT id, run, seq, hash, opened, time, status, body FROM execution"
 		 " WHERE (?1 IS NULL OR time >= ?1) AND (?2 IS NULL OR status = ?2)"
-		 " AND (?3 IS NULL OR language = ?3) ORDER BY seq DESC LIMIT ?4",
+		 " AND (?3 IS NULL OR language = ?3) AND (?5 IS NULL OR tenant = ?5)"
+		 " AND (?6 IS NULL OR seq < ?6) ORDER BY seq DESC LIMIT ?4",
 	[SHOW] = "SELECT id, run, seq, hash, opened, time, status, body FROM execution"
 		 " WHERE id = ?1 ORDER BY seq",
 };
@@ -504,6 +506,9 @@ int nc_history_list(struct nc_history *history, const struct nc_history_filter *
 	bind_text(statement, 2, filter->status);
 	bind_text(statement, 3, filter->language);
 	(void)sqlite3_bind_int64(statement, 4, (sqlite3_int64)filter->limit);
+	bind_text(statement, 5, filter->tenant);
+	if (filter->before > 0)
+		(void)sqlite3_bind_int64(statement, 6, (sqlite3_int64)filter->before);
 	return collect(statement, ret_list, err);
 }
 

@@ -39,6 +39,8 @@ struct nc_history_filter {
 	const char *since; /* the beginning of an RFC 3339 time in UTC */
 	const char *status;
 	const char *language;
+	const char *tenant;
+	uint64_t before; /* only those with a lower seq, for the next page; 0: all */
 	uint64_t limit;
 };
 

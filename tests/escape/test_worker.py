@@ -53,7 +53,7 @@ FORBIDDEN = {
     "no_time": "hello(); _, fds = pipes(); send(order(1, wall=0), fds)",
     "endless_time": "hello(); _, fds = pipes(); send(order(1, wall=2**64 - 1), fds)",
     "endless_disk": "hello(); _, fds = pipes(); send(order(1, disk=2**63), fds)",
-    "unknown_flag": "hello(); give(flags=1 << 7)",
+    "unknown_flag": "hello(); give(flags=1 << 31)",
     "all_flags": "hello(); give(6, flags=0xffffffff)",
     "tier_2": "hello(); give(tier=2)",
     "rows_beyond": "hello(); give(0, flags=TTY, rows=65536)",

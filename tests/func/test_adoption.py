@@ -28,7 +28,7 @@ def keep(identity, script, **fields):
     # a kept box with a pipe each for output and error; gives the reading ends
     pipes = [os.pipe() for _ in range(2)]
     null = os.open("/dev/null", os.O_RDWR)
-    fds = [null, pipes[0][1], pipes[1][1], pipes[0][0], pipes[1][0]]
+    fds = [null, pipes[0][1], pipes[1][1], null, pipes[0][0], pipes[1][0]]
     worker.send(order(identity, argv=(b"sh", b"-c", script), flags=KEEP, wall=60000, **fields), fds)
     for fd in (null, pipes[0][1], pipes[1][1]): os.close(fd)
     return [pipes[0][0], pipes[1][0]]
@@ -185,9 +185,9 @@ def test_a_kept_box_survives_its_worker(fleet):
     assert fleet.kill_worker() != first
     assert fleet.ask("hello()") == WELCOME
     kind, identity, fds = fleet.ask("next_message()")
-    assert (kind, identity, len(fds)) == (ADOPT, 1, 2)
+    assert (kind, identity, len(fds)) == (ADOPT, 1, 3)
     # what the first worker has read is gone, all that was written later is there
-    assert (fleet.ask(f"whole({fds[0]})"), fleet.ask(f"whole({fds[1]})")) == (b"two\n", b"bad\n")
+    assert (fleet.ask(f"whole({fds[1]})"), fleet.ask(f"whole({fds[2]})")) == (b"two\n", b"bad\n")
     kind, end = fleet.ask("next_message()")
     assert (kind, end["id"], end["cause"], end["code"], end["signal"]) == (ENDED, 1, EXIT, 5, 0)
     fleet.ask("worker.send(forget(1))")
@@ -206,7 +206,7 @@ def test_output_of_the_time_between_is_not_lost(fleet):
     time.sleep(0.6)
     fleet.ask("hello()")
     fds = fleet.ask("next_message()")[2]
-    assert fleet.ask(f"len(whole({fds[0]}))") == 200004
+    assert fleet.ask(f"len(whole({fds[1]}))") == 200004
     assert fleet.ask("next_message()")[1]["code"] == 3
 
 
@@ -244,7 +244,7 @@ def test_an_end_that_nobody_read_is_told_again(fleet):
         assert (kind, identity) == (ADOPT, 7)
         kind, end = fleet.ask("next_message()")
         assert (kind, end["id"], end["code"]) == (ENDED, 7, 9)
-    assert fleet.ask(f"whole({fds[0]})") == b"last\n"
+    assert fleet.ask(f"whole({fds[1]})") == b"last\n"
     fleet.ask("worker.send(forget(7))")
     fleet.ask("plain(1, b'true')")  # answered after it
     fleet.ask("next_message()")
@@ -263,7 +263,7 @@ def test_several_boxes_are_adopted(fleet):
     fleet.ask("hello()")
     adopted = [fleet.ask("next_message()") for _ in range(5)]
     assert sorted((kind, identity) for kind, identity, _ in adopted) == [(ADOPT, number) for number in range(1, 6)]
-    assert {identity: fleet.ask(f"whole({fds[0]})") for _, identity, fds in adopted} == {n: b"%d\n" % n for n in range(1, 6)}
+    assert {identity: fleet.ask(f"whole({fds[1]})") for _, identity, fds in adopted} == {n: b"%d\n" % n for n in range(1, 6)}
     ended = [fleet.ask("next_message()")[1] for _ in range(5)]
     assert {end["id"]: end["code"] for end in ended} == {n: n for n in range(1, 6)}
 
@@ -392,6 +392,6 @@ def test_a_kept_process_box(fleet, tier):
     fleet.kill_worker()
     fleet.ask("hello()")
     fds = fleet.ask("next_message()")[2]
-    assert fleet.ask(f"whole({fds[0]})") == b"x\n"
+    assert fleet.ask(f"whole({fds[1]})") == b"x\n"
     assert fleet.ask("next_message()")[1]["code"] == 5
     assert not os.path.exists(f"{scratch}/1")

@@ -117,7 +117,7 @@ def test_shipped_files_are_the_ordered_ones_and_load(nacre):
     assert (ROOT / "config/resource_limits.yaml").read_text() == SEED_LIMITS
     done = nacre("config", "check", ROOT / "config")
     assert done.returncode == 0, done.stderr
-    assert len(re.findall(r"^  \S+ +read$", done.stdout, re.M)) == 3
+    assert len(re.findall(r"^  \S+ +read$", done.stdout, re.M)) == 4
 
 
 def test_shipped_main_file_states_the_built_in_values(nacre):

@@ -13,7 +13,7 @@ import pytest
 
 from conftest import BUILD, NOBODY, environment, open_way
 
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files")
 
 
 @pytest.fixture(scope="module")

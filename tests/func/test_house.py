@@ -225,6 +225,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/bin/nacre",
         "opt/pearl/libexec/nacre/nacre-files",
         "opt/pearl/libexec/nacre/nacre-init",
+        "opt/pearl/libexec/nacre/nacre-egress",
         "opt/pearl/libexec/nacre/nacre-recorder",
         "opt/pearl/libexec/nacre/nacre-spawner",
         "opt/pearl/share/man/man1/nacre.1",
@@ -239,6 +240,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/share/doc/nacre/examples/nacre.yaml",
         "opt/pearl/share/doc/nacre/examples/resource_limits.yaml",
         "opt/pearl/share/doc/nacre/examples/security_policies.yaml",
+        "opt/pearl/share/doc/nacre/examples/serve.yaml",
     }
     assert subprocess.run([tmp_path / "opt/pearl/bin/nacre", "--version"]).returncode == 0
 

@@ -11,7 +11,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ENDED, FAILED, FORGET, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, STARTED, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -127,10 +127,12 @@ BREAKING = {
     "image_of_a_process_box": [GREETING, ("nnnd", an_order(flags=IMAGE, tier=PROCESS))],
     "kept_with_3": [GREETING, ("nnn", an_order(flags=KEEP))],
     "kept_with_4": [GREETING, ("nnnn", an_order(flags=KEEP))],
-    "kept_with_6": [GREETING, ("nnnnnn", an_order(flags=KEEP))],
-    "kept_with_a_directory": [GREETING, ("nnnnd", an_order(flags=KEEP))],
-    "kept_with_a_socket": [GREETING, ("nnnsn", an_order(flags=KEEP))],
-    "everything_with_5": [GREETING, ("nnnnn", an_order(flags=KEEP | IMAGE))],
+    "kept_with_5": [GREETING, ("nnnnn", an_order(flags=KEEP))],
+    "kept_with_7": [GREETING, ("nnnnnnn", an_order(flags=KEEP))],
+    "kept_with_a_directory": [GREETING, ("nnnnnd", an_order(flags=KEEP))],
+    "kept_with_a_socket": [GREETING, ("nnnsnn", an_order(flags=KEEP))],
+    "everything_with_6": [GREETING, ("nnnnnn", an_order(flags=KEEP | IMAGE))],
+    "door_of_a_process_box": [GREETING, ("nnn", an_order(flags=DOOR, tier=PROCESS))],
     "stdin_is_a_directory": [GREETING, ("dnn", an_order())],
     "stdout_is_a_file": [GREETING, ("nfn", an_order())],
     "stderr_is_a_socket": [GREETING, ("nns", an_order())],
@@ -151,7 +153,7 @@ BREAKING = {
     "layers_said_to_be_3": [GREETING, ("nnndd", an_order(layers=[0, 0], n_layers=3))],
     "layers_said_to_be_4_billion": [GREETING, ("nnn", an_order(n_layers=2 ** 32 - 1))],
     "layer_of_a_process_box": [GREETING, ("nnnd", an_order(layers=[0], tier=PROCESS))],
-    "layer_where_kept_output_is": [GREETING, ("nnnnnd", an_order(layers=[0], flags=KEEP))],
+    "layer_where_kept_output_is": [GREETING, ("nnnnnnd", an_order(layers=[0], flags=KEEP))],
     "layer_before_the_image_is_a_mere_path": [GREETING, ("nnnpd", an_order(layers=[0], flags=IMAGE))],
     "layer_of_a_next_command": [GREETING, ("nnnd", message(NEXT, wire.order_body(layers=[0])))],
     "layer_of_a_next_command_without_it": [GREETING, ("nnn", message(NEXT, wire.order_body(layers=[0])))],
@@ -183,7 +185,7 @@ BREAKING = {
     # the new fields
     "tier_2": [GREETING, ("nnn", an_order(tier=2))],
     "tier_255": [GREETING, ("nnn", an_order(tier=255))],
-    "unknown_flag": [GREETING, ("nnn", an_order(flags=1 << 7))],
+    "unknown_flag": [GREETING, ("nnn", an_order(flags=1 << 31))],
     "unknown_high_flag": [GREETING, ("nnn", an_order(flags=1 << 31))],
     "rows_65536": [GREETING, ("", an_order(flags=TTY, rows=65536))],
     "columns_65536": [GREETING, ("", an_order(flags=TTY, columns=65536))],
@@ -197,9 +199,11 @@ BREAKING = {
     "ready_257": [GREETING, ("", ready(257))],
     "ready_4_billion": [GREETING, ("", ready(2 ** 32 - 1))],
     "ready_cut": [GREETING, ("", message(READY, b"\1"))],
-    "forget_unknown": [GREETING, ("", forget(1))],
+    "signal_65": [GREETING, ("", message(SIGNAL, struct.pack("<QI", 1, 65)))],
+    "freeze_cut": [GREETING, ("", message(FREEZE, bytes(8)))],
+    "ask_with_a_descriptor": [GREETING, ("n", message(ASK, bytes(8)))],
     "forget_running": [GREETING, ("nnn", an_order(argv=(b"sleep", b"5"))), ("", forget(1))],
-    "forget_running_kept": [GREETING, ("nnnnn", an_order(argv=(b"sleep", b"5"), flags=KEEP)), ("", forget(1))],
+    "forget_running_kept": [GREETING, ("nnnnnn", an_order(argv=(b"sleep", b"5"), flags=KEEP)), ("", forget(1))],
     "forget_cut": [GREETING, ("", message(FORGET, b"\1\0\0\0"))],
     # kills
     "kill_for_no_cause": [GREETING, ("", kill(1, 99))],
@@ -246,11 +250,11 @@ def test_binds_within_the_rules(converse, target):
     assert done.stdout.split() == [str(WELCOME), str(STARTED)], done
 
 
-@pytest.mark.parametrize("letters, fields", [("nnn", {}), ("nnnnn", dict(flags=KEEP)), ("", dict(flags=TTY)), ("nn", dict(flags=TTY | KEEP)),
-                                             ("nnnd", dict(flags=IMAGE)), ("nnndnn", dict(flags=IMAGE | KEEP)),
+@pytest.mark.parametrize("letters, fields", [("nnn", {}), ("nnnnnn", dict(flags=KEEP)), ("", dict(flags=TTY)), ("", dict(flags=TTY | KEEP)), ("nnn", dict(flags=DOOR)),
+                                             ("nnnd", dict(flags=IMAGE)), ("nnndnnn", dict(flags=IMAGE | KEEP)),
                                              ("nnnd", dict(layers=[0])), ("nnndd", dict(layers=[0, 0])), ("d", dict(layers=[0], flags=TTY)),
-                                             ("nnno", dict(layers=[1])), ("nnndonn", dict(layers=[0, 1], flags=KEEP)),
-                                             ("nnnddonn", dict(layers=[0, 1], flags=KEEP | IMAGE))])
+                                             ("nnno", dict(layers=[1])), ("nnndonnn", dict(layers=[0, 1], flags=KEEP)),
+                                             ("nnnddonnn", dict(layers=[0, 1], flags=KEEP | IMAGE))])
 def test_descriptors_within_the_rules(converse, letters, fields):
     """A control: each flag with as many descriptors as it wants is not the end of the worker. /usr is no good image."""
     done = converse(GREETING, (letters, an_order(**fields)))

@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from conftest import BUILD, ROOT
-from wire import (CANCEL, ENDED, EXIT, FAILED, FILES, KEEP, NEXT, STAY, STARTED, TTY, WALL, greeting, message, order, order_body,
+from wire import (CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, KEEP, NEXT, STAY, STARTED, TTY, WALL, greeting, message, order, order_body,
                   pack_head)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -246,19 +246,17 @@ return get(b"1000000", b"100", b"*", b"**")[2]
 GREETING = ("", greeting())
 LIMITS = dict(memory=64 << 20, pids=16, wall=10000)
 NEXTS = {
-    "terminal_where_there_is_none": (TTY, ""), "keep": (KEEP, "nnnnn"), "image": (2, "nnnd"), "files_with_a_terminal": (TTY | FILES, ""),
+    "terminal_where_there_is_none": (TTY, ""), "keep": (KEEP, "nnnnnn"), "door": (DOOR, "nnn"), "image": (2, "nnnd"), "files_with_a_terminal": (TTY | FILES, ""),
 }
 
 
-@pytest.mark.parametrize("name", [*NEXTS, "bind", "other_tier", "keep_and_stay"])
+@pytest.mark.parametrize("name", [*NEXTS, "bind", "other_tier"])
 def test_a_next_order_cannot_change_what_the_box_is(name):
     from test_spawner import WORKER, start_spawner
 
     flags, fds = NEXTS.get(name, (0, "nnn"))
     fields = {"bind": dict(binds=[(0, 1, b"/mnt")]), "other_tier": dict(tier=1)}.get(name, {})
     packets = [GREETING, ("nnn", order(flags=STAY, **LIMITS)), ("", b""), (fds, message(NEXT, order_body(flags=flags, **fields, **LIMITS)))]
-    if name == "keep_and_stay":
-        packets = [GREETING, ("nnnnn", order(flags=STAY | KEEP, **LIMITS))]
     script = WORKER.replace("    socket.send_fds", "    if data: socket.send_fds")
     words = [f"{packet[0]}:1:{packet[1].hex()}" for packet in packets]
     process = start_spawner("-c", script, *words, binds=["/usr"])

@@ -6,11 +6,11 @@ import os
 import socket
 import struct
 
-VERSION = 4
-HELLO, RUN, KILL, READY, FORGET, NEXT = range(1, 7)
-WELCOME, STARTED, ENDED, FAILED, ADOPT = range(101, 106)
+VERSION = 5
+HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
+WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
 CONTAINER, PROCESS = 0, 1
-TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES = 1, 2, 4, 8, 16, 32, 64
+TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES, DOOR, HOME = 1, 2, 4, 8, 16, 32, 64, 128, 256
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
 MB = 1 << 20
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
@@ -29,11 +29,11 @@ def words(*items):
 
 
 def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
-               rows=24, columns=80, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
+               rows=24, columns=80, home=0, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
     """binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
-    body = struct.pack("<9Q", identity, *values.values())
+    body = struct.pack("<10Q", identity, home, *values.values())
     body += struct.pack("<BIIII", tier, flags, landlock_min, rows, columns)
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
@@ -102,13 +102,13 @@ class Worker:
 
     def scratch(self, body):
         """The directory of process boxes, from a WELCOME."""
-        return body[14:].decode()
+        return body[14:-4].decode()
 
-    def run(self, *identity, keep=False, kind=RUN, stdin=None, layer_fds=(), **fields):
+    def run(self, *identity, keep=False, kind=RUN, stdin=None, kept_stdin=None, layer_fds=(), **fields):
         """Orders a box whose output and error are one pipe, and gives its reading end."""
         output, theirs = os.pipe()
         null = os.open("/dev/null", os.O_RDWR) if stdin is None else stdin
-        fds = [null, theirs, theirs, *layer_fds] + ([output, output] if keep else [])
+        fds = [null, theirs, theirs, *layer_fds] + ([null if kept_stdin is None else kept_stdin, output, output] if keep else [])
         self.send(message(kind, order_body(*identity, flags=fields.pop("flags", 0) | (KEEP if keep else 0), **fields)), fds)
         os.close(theirs)
         os.close(null)

@@ -9,6 +9,7 @@
 static struct nc_box_order sample_order(void)
 {
 	return (struct nc_box_order){.id = 7,
+		.home = 5,
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
 		.tier = NC_BOX_PROCESS,
 		.flags = NC_ORDER_FLAGS,
@@ -50,6 +51,7 @@ static void test_order_comes_back(void **state)
 	(void)state;
 	assert_int_equal(round_trip(&order, &out, &back), 0);
 	assert_int_equal(back.id, 7);
+	assert_int_equal(back.home, 5);
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
 	assert_int_equal(back.tier, NC_BOX_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);
@@ -149,7 +151,7 @@ static void test_most_binds(void **state)
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
 	/* behind the header, the id, eight limits, the tier and four numbers */
-	const size_t at = 8 + 8 + 64 + 1 + 16;
+	const size_t at = 8 + 16 + 64 + 1 + 16;
 
 	(void)state;
 	order.n_binds = NC_BOX_BINDS_MAX;
@@ -171,7 +173,7 @@ static void test_most_layers(void **state)
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
 	/* behind what stands before binds, and their number */
-	const size_t at = 8 + 8 + 64 + 1 + 16 + 4;
+	const size_t at = 8 + 16 + 64 + 1 + 16 + 4;
 
 	(void)state;
 	order.n_binds = 0;
@@ -190,9 +192,9 @@ static void test_descriptors_of_an_order(void **state)
 	static const struct {
 		uint32_t flags;
 		size_t fds;
-	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 5},
-		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 2},
-		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 6}, {NC_ORDER_FLAGS, 3},
+	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 6},
+		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 0},
+		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_FLAGS, 1},
 		{NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS, 3}};
 
 	(void)state;
@@ -217,12 +219,37 @@ static void test_neutral_orders(void **state)
 	assert_false(nc_box_is_neutral(&order));
 	order.flags = NC_ORDER_IMAGE;
 	assert_false(nc_box_is_neutral(&order));
+	order.flags = NC_ORDER_DOOR;
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.home = 1};
+	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.n_binds = 1};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.n_layers = 1};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.tier = NC_BOX_PROCESS};
 	assert_false(nc_box_is_neutral(&order));
+}
+
+static void test_start_comes_back(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	const struct nc_box_start start = {3, 1234567, false, true};
+	struct nc_box_start back = {0};
+	struct nc_wire_in in;
+	uint32_t size;
+
+	(void)state;
+	nc_wire_begin(&out, NC_BOX_STARTED);
+	nc_boxwire_put_start(&out, &start);
+	size = (uint32_t)(out.buf.size - 8);
+	memcpy(out.buf.data + 4, &size, sizeof(size));
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_start(&in, &back);
+	assert_int_equal(nc_wire_close(&in), 0);
+	assert_int_equal(back.id, 3);
+	assert_int_equal(back.birth_ns, 1234567);
+	assert_true(!back.terminal && back.door);
 }
 
 static void test_host_comes_back(void **state)
@@ -322,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_most_layers),
 		cmocka_unit_test(test_descriptors_of_an_order),
 		cmocka_unit_test(test_neutral_orders),
+		cmocka_unit_test(test_start_comes_back),
 		cmocka_unit_test(test_host_comes_back),
 		cmocka_unit_test(test_end_comes_back),
 		cmocka_unit_test(test_more_denials_than_are_kept_are_refused),

@@ -241,8 +241,8 @@ static int run(enum nc_filter which, enum nc_filter_variant variant, const struc
 
 /* ---- what is expected ---- */
 
-static const char *const profiles[] = {
-	"container", "shared", "process", "alone", "init", "worker", "spawner", "recorder"};
+static const char *const profiles[] = {"container", "shared", "process", "alone", "init", "worker",
+	"spawner", "recorder", "server", "egress"};
 
 /* Those of boxes come first, then nacre-init's; the rest have no reporting variant. */
 #define BOXES NC_FILTER_INIT
@@ -1233,6 +1233,67 @@ static void the_recorder_has_its_calls_and_no_others(void **state)
 	has_its_calls_and_no_others(NC_FILTER_RECORDER, 30, 50);
 }
 
+static void the_server_has_its_calls_and_no_others(void **state)
+{
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_SERVER, 70, 110);
+}
+
+static void what_the_server_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_accept4, {no}}, {ALLOWED, SYS_sendto, {no}},
+		{ALLOWED, SYS_recvfrom, {no}}, {REFUSED, SYS_accept, {no}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 0}}, {REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_bind, {no}}, {REFUSED, SYS_listen, {no}},
+		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0, 0}}, {REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_clone, {SIGCHLD}}, /* a process */
+	};
+
+	(void)state;
+	assert_true(check_plain(NC_FILTER_SERVER, trials, unit_count(trials)) > 0);
+}
+
+static void the_egress_has_its_calls_and_no_others(void **state)
+{
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_EGRESS, 25, 42);
+}
+
+static void what_the_egress_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_socket, {AF_INET, SOCK_STREAM, 0}},
+		{ALLOWED, SYS_socket, {AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0}},
+		{REFUSED, SYS_socket, {AF_INET, SOCK_STREAM, 262}}, /* MPTCP */
+		{REFUSED, SYS_socket, {AF_INET, SOCK_RAW, 1}},
+		{REFUSED, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_NETLINK, SOCK_RAW, 0}},
+		{ALLOWED, SYS_connect, {no}},
+		{ALLOWED, SYS_accept4, {no}},
+		{ALLOWED, SYS_splice, {no}},
+		{REFUSED, SYS_bind, {no}},
+		{REFUSED, SYS_listen, {no}},
+		{ALLOWED, SYS_setsockopt, {no, 6, 1}},
+		{REFUSED, SYS_setsockopt, {no, 1, 26}},
+		{REFUSED, SYS_openat, {no}},
+		{REFUSED, SYS_openat2, {no}},
+		{REFUSED, SYS_newfstatat, {no}},
+		{REFUSED, SYS_unlinkat, {no}},
+		{REFUSED, SYS_fcntl, {no, F_SETOWN, 1}},
+		{REFUSED, SYS_mprotect, {0, 0, PROT_EXEC}},
+		{REFUSED, SYS_clone, {CLONE_THREAD}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_ptrace, {no}},
+		{REFUSED, SYS_kill, {1UL << 30, 0}},
+	};
+
+	(void)state;
+	assert_true(check_plain(NC_FILTER_EGRESS, trials, unit_count(trials)) > 0);
+}
+
 static void what_the_recorder_may(void **state)
 {
 	static char bytes[64];
@@ -1570,6 +1631,10 @@ int main(void)
 		unit_test_fds(what_the_worker_may),
 		unit_test_fds(the_recorder_has_its_calls_and_no_others),
 		unit_test_fds(what_the_recorder_may),
+		unit_test_fds(the_server_has_its_calls_and_no_others),
+		unit_test_fds(what_the_server_may),
+		unit_test_fds(the_egress_has_its_calls_and_no_others),
+		unit_test_fds(what_the_egress_may),
 		unit_test_fds(threads_of_the_worker_work),
 #endif
 		unit_test_fds(signals_to_itself_only),

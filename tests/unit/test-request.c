@@ -76,7 +76,7 @@ static void test_defaults(void **state)
 	assert_int_equal(request.tier, NC_TIER_MAX);
 	assert_string_equal(request.policy, "");
 	assert_int_equal(request.priority, NC_REQUEST_PRIORITY);
-	assert_false(request.network_access || request.cache || request.stream);
+	assert_false(request.network.access || request.cache || request.stream);
 	assert_int_equal(request.files.count + request.env.count + request.labels.count, 0);
 	for (size_t i = 0; i < sizeof(request.limits) / sizeof(*limit); i++)
 		assert_false(limit[i].given);
@@ -106,7 +106,7 @@ static void test_everything(void **state)
 	assert_string_equal(request.step[0].args.words[0], "-v");
 	assert_string_equal(request.env.pair[0].name, "A");
 	assert_string_equal(request.env.pair[0].value, "b");
-	assert_true(request.network_access && request.cache && request.stream);
+	assert_true(request.network.access && request.cache && request.stream);
 	assert_string_equal(request.packages.words[0], "a");
 	assert_int_equal(request.files.count, 2);
 	assert_string_equal(request.files.file[0].path, "d/t");

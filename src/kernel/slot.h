@@ -2,8 +2,8 @@
  * Locks: on ranges of user ids, one per living box, and on the spawner itself. Several spawners on
  * one machine never share a range, and one that dies lets its ranges go and is known to be dead.
  */
-#ifndef NC_SPAWNER_SLOT_H
-#define NC_SPAWNER_SLOT_H
+#ifndef NC_SLOT_H
+#define NC_SLOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

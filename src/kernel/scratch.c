@@ -1,5 +1,5 @@
 /* Where process boxes work. */
-#include "spawner/scratch.h"
+#include "kernel/scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Locks: on ranges of user ids, and on the spawner itself. */
-#include "spawner/slot.h"
+#include "kernel/slot.h"
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * /tmp/nacre-<uid>/<spawner>/<box>/{workspace,tmp}, root's in /var/lib/nacre-boxes. The spawner's
  * directory is locked while it lives; whoever finds one unlocked clears it up.
  */
-#ifndef NC_SPAWNER_SCRATCH_H
-#define NC_SPAWNER_SCRATCH_H
+#ifndef NC_SCRATCH_H
+#define NC_SCRATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

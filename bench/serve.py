@@ -1,0 +1,78 @@
+"""nacre serve: answers per second to a trivial request with a key, beside nginx with a static file. Usage: bench/serve.py BUILD
+
+The same generator (wrk, one thread) asks both in turn, several times; each runs with one worker, without a log per request. Needs
+Debian's nginx-light and wrk. Memory is that of all processes of an idle daemon (PSS), boxes that wait included.
+"""
+
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = pathlib.Path(sys.argv[1]).resolve()
+os.environ["NACRE_BUILD"] = str(BUILD)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/func"))
+
+from serving import Daemon  # noqa: E402
+
+ROUNDS, SECONDS = 5, 4
+NGINX = """
+daemon off; worker_processes 1; pid {home}/pid; error_log {home}/error.log;
+events {{ worker_connections 1024; }}
+http {{ access_log off; keepalive_requests 10000000; types {{ application/json json; }}
+  client_body_temp_path {home}/1; proxy_temp_path {home}/2; fastcgi_temp_path {home}/3; uwsgi_temp_path {home}/4; scgi_temp_path {home}/5;
+  server {{ listen 127.0.0.1:{port}; root {home}/html; }} }}
+"""
+
+
+def load(url, connections, *headers):
+    out = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{SECONDS}", *(part for header in headers for part in ("-H", header)), url],
+                         capture_output=True, text=True, check=True).stdout
+    assert "Non-2xx" not in out and "Socket errors" not in out, out
+    return float(re.search(r"Requests/sec: +([\d.]+)", out).group(1))
+
+
+def memory(pid):
+    """KiB of a process and all below it."""
+    below = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
+    own = sum(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
+    return own + sum(memory(int(child)) for child in below)
+
+
+def compare(daemon, home):
+    key = daemon.key("--role", "read")
+    port = daemon.port + 1 if daemon.port < 65535 else daemon.port - 1
+    (home / "html").mkdir()
+    (home / "html/version.json").write_bytes(daemon.get("/v1/version", key=key).body)
+    (home / "nginx.conf").write_text(NGINX.format(home=home, port=port))
+    nginx = subprocess.Popen(["nginx", "-c", f"{home}/nginx.conf"], stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    print("| connections | nacre /s | nginx /s | ratio |\n|---|---|---|---|")
+    try:
+        for connections in (8, 64):
+            ours, theirs = [], []
+            for _ in range(ROUNDS):
+                theirs.append(load(f"http://127.0.0.1:{port}/version.json", connections))
+                ours.append(load(f"http://127.0.0.1:{daemon.port}/v1/version", connections, f"Authorization: Bearer {key}"))
+            a, b = statistics.median(ours), statistics.median(theirs)
+            print(f"| {connections} | {a:.0f} | {b:.0f} | {a / b:.2f} |", flush=True)
+    finally:
+        nginx.terminate()
+        nginx.wait()
+
+
+with tempfile.TemporaryDirectory() as home:
+    home = pathlib.Path(home)
+    home.chmod(0o755)
+    (home / "config").mkdir()
+    (home / "config/nacre.yaml").write_text("log:\n  level: warning\n")
+    with Daemon(home) as daemon:  # with its log, which tells when it is there
+        daemon.execute("print(1)")
+        time.sleep(1)
+        print(f"Idle, with spawner, recorder and waiting boxes: {memory(daemon.process.pid)} KiB")
+    with Daemon(home, config=home / "config", quiet=True) as daemon:
+        compare(daemon, home)

@@ -1,0 +1,8 @@
+/* Starting nacre-egress for a verb that executes. */
+#ifndef NC_OUTLET_H
+#define NC_OUTLET_H
+
+/* The worker's end of its socket, or -errno, said: then boxes have no network. */
+int nc_outlet_start(void (*say)(const char *text));
+
+#endif

@@ -1,0 +1,357 @@
+/*
+ * nacre serve: the daemon.
+ *
+ * All that it needs to begin again is in its arguments, its configuration and its state directory;
+ * all that needs rights is opened before the spawner is split off, and what is left then answers
+ * clients with no right but to those descriptors.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/state.h"
+#include "base/text.h"
+#include "box/image.h"
+#include "cli/cli.h"
+#include "cli/service_manager.h"
+#include "cli/start.h"
+#include "engine/sandbox.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "server/archive.h"
+#include "server/listen.h"
+#include "server/server.h"
+#include "server/tls.h"
+
+#define LISTEN_BUILT_IN "127.0.0.1:7070"
+#define LISTENERS_MAX 8
+#define SANDBOXES_MAX 500
+#define HEAD_MS 10000
+#define BODY_MS 60000
+#define IDLE_MS 60000
+
+static struct nc_start_args args;
+static struct nc_words arg_listen;
+static const char *arg_state, *arg_certificate, *arg_key;
+static bool arg_insecure;
+
+static const struct nc_option options[] = {
+	{.name = "insecure",
+		.help = "Listen for other machines without keys or without TLS",
+		.flag = &arg_insecure},
+	{.name = "listen",
+		.value = "ADDRESS",
+		.help = "Where to listen; built in: " LISTEN_BUILT_IN "; repeatable",
+		.words = &arg_listen},
+	NC_OPTION_MAX_QUEUED(args),
+	NC_OPTION_MAX_RUNNING(args),
+	NC_OPTION_ALL_MEMORY(args),
+	NC_OPTION_NO_CACHE(args),
+	{.name = "state",
+		.value = "DIR",
+		.help = "Where everything is kept, instead of NACRE_STATE",
+		.text = &arg_state},
+	{.name = "tls-cert",
+		.value = "FILE",
+		.help = "Certificate chain, in PEM",
+		.text = &arg_certificate},
+	{.name = "tls-key", .value = "FILE", .help = "Its key, in PEM", .text = &arg_key},
+	{0},
+};
+
+/* What was opened with the caller's rights. */
+struct opened {
+	int listen_fd[LISTENERS_MAX];
+	size_t n_listen_fds;
+	bool all_local;
+	int serve_fd, state_fd, archive_fd, image_store_fd;
+	int config_fd; /* or -EBADF: there is no configuration */
+	struct nc_tls *tls;
+	struct nc_manager manager;
+};
+
+static void say(const char *text)
+{
+	nc_log(NC_LOG_WARNING, text);
+}
+
+static int choose_state(struct nacre_err *err)
+{
+	cleanup_free char *path = NULL;
+
+	if (!arg_state)
+		return 0;
+	if (arg_state[0] != '/' && asprintf(&path, "%s/%s", getenv("PWD") ?: ".", arg_state) < 0) {
+		path = NULL;
+		return nc_err_set(err, -ENOMEM, "Out of memory");
+	}
+	return setenv("NACRE_STATE", path ? path : arg_state, 1) < 0
+		       ? nc_err_errno(err, -errno, "Set NACRE_STATE")
+		       : 0;
+}
+
+static int open_listeners(struct opened *opened, struct nacre_err *err)
+{
+	bool local;
+	int r;
+
+	opened->all_local = true;
+	r = nc_manager_sockets(&opened->manager, opened->listen_fd, LISTENERS_MAX, err);
+	if (r < 0)
+		return r;
+	opened->n_listen_fds = (size_t)r;
+	for (size_t i = 0; i < opened->n_listen_fds; i++)
+		opened->all_local = opened->all_local && nc_listen_is_local(opened->listen_fd[i]);
+	if (opened->n_listen_fds == 0 && arg_listen.count == 0)
+		arg_listen.words[arg_listen.count++] = LISTEN_BUILT_IN;
+	for (size_t i = 0; i < arg_listen.count; i++) {
+		if (opened->n_listen_fds == LISTENERS_MAX)
+			return nc_err_set(err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
+		r = nc_listen_open(arg_listen.words[i], &local, err);
+		if (r < 0)
+			return r;
+		opened->listen_fd[opened->n_listen_fds++] = r;
+		opened->all_local = opened->all_local && local;
+	}
+	return 0;
+}
+
+/* Whoever can be reached by others has keys and TLS, or it was said twice that he has not. */
+static int check_exposure(const struct opened *opened, struct nacre_err *err)
+{
+	cleanup_keys struct nc_keys keys = {0};
+	int r = nc_keys_read(opened->serve_fd, &keys, err);
+
+	if (r < 0 || opened->all_local || arg_insecure)
+		return r;
+	if (keys.count == 0)
+		return nc_err_set(err, -EPERM,
+			"Other machines could ask without a key: make one with nacre key create, "
+			"or say --insecure too");
+	if (!opened->tls)
+		return nc_err_set(err, -EPERM,
+			"Keys would go over the network in clear: name --tls-cert and --tls-key, "
+			"or say --insecure too");
+	return 0;
+}
+
+static int open_all(
+	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
+{
+	struct nacre_err ignored = {0};
+	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);
+
+	if (r >= 0)
+		r = opened->state_fd = nc_state_open(NULL, false, err);
+	if (r >= 0 && config->dir)
+		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r < 0)
+		return r;
+	/* without a history there is nothing to be asked for; it forks, so before any secret */
+	opened->archive_fd = nc_archive_start(opened->serve_fd, &ignored);
+	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
+	if (!arg_certificate != !arg_key)
+		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
+	r = nc_manager_open(&opened->manager, err);
+	if (r == 0)
+		r = open_listeners(opened, err);
+	if (r == 0 && arg_certificate)
+		r = nc_tls_load(arg_certificate, arg_key, &opened->tls, err);
+	return r < 0 ? r : check_exposure(opened, err);
+}
+
+/* ---- the unprivileged half ---- */
+
+struct daemon {
+	uv_loop_t loop;
+	uv_signal_t signals[3];
+	struct nc_server *server;
+	const struct nc_manager *manager;
+};
+
+static void reload(struct daemon *daemon)
+{
+	struct nacre_err err = {0};
+
+	nc_manager_tell(daemon->manager, "RELOADING=1");
+	if (nc_server_reload(daemon->server, &err) < 0)
+		nc_log(NC_LOG_ERROR, "The configuration is bad, keeping the old one",
+			NC_LOG_TEXT("reason", err.message));
+	else
+		nc_log(NC_LOG_INFO, "The configuration was read again");
+	nc_manager_tell(daemon->manager, "READY=1");
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+	struct daemon *daemon = handle->data;
+
+	if (number == SIGHUP) {
+		reload(daemon);
+	} else if (daemon->server->drains) {
+		uv_stop(&daemon->loop); /* the second time: at once */
+	} else {
+		nc_manager_tell(daemon->manager, "STOPPING=1");
+		nc_server_drain(daemon->server);
+	}
+}
+
+static void on_stopped(void *context)
+{
+	uv_stop(context);
+}
+
+static void watch_signals(struct daemon *daemon)
+{
+	static const int numbers[] = {SIGHUP, SIGINT, SIGTERM};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		(void)uv_signal_init(&daemon->loop, &daemon->signals[i]);
+		daemon->signals[i].data = daemon;
+		(void)uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+		uv_unref((uv_handle_t *)&daemon->signals[i]);
+	}
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+static void announce(const struct opened *opened)
+{
+	for (size_t i = 0; i < opened->n_listen_fds; i++) {
+		char name[NC_LISTEN_NAME_SIZE];
+
+		nc_listen_name(opened->listen_fd[i], name);
+		nc_log(NC_LOG_INFO, "Listening", NC_LOG_TEXT("address", name),
+			NC_LOG_TEXT("scheme", opened->tls ? "https" : "http"),
+			NC_LOG_INT("pid", getpid()));
+	}
+}
+
+static int serve(struct daemon *daemon, struct nc_start *start, const struct opened *opened,
+	const struct nc_config *config, struct nc_engine_setup *setup, struct nacre_err *err)
+{
+	struct nc_server_setup server = {.loop = &daemon->loop,
+		.config = config,
+		.policies = start->policies,
+		.config_dir = opened->config_fd >= 0 ? "." : NULL,
+		.environments = setup->environments,
+		.image_store_fd = opened->image_store_fd,
+		.state_fd = opened->state_fd,
+		.statm_fd = daemon->manager->statm_fd,
+		.serve_fd = opened->serve_fd,
+		.archive_fd = opened->archive_fd,
+		.listen_fds = opened->listen_fd,
+		.n_listen_fds = opened->n_listen_fds,
+		.tls = opened->tls,
+		.max_running = start->running,
+		.max_queued = start->queued,
+		.memory_bytes = start->memory_bytes,
+		.insecure = arg_insecure,
+		.head_ms = HEAD_MS,
+		.body_ms = BODY_MS,
+		.idle_ms = IDLE_MS,
+		.context = &daemon->loop,
+		.stopped = on_stopped};
+	struct nc_sandboxes_setup sandboxes = {.image_store_fd = opened->image_store_fd,
+		.max = SANDBOXES_MAX,
+		.max_each = SANDBOXES_MAX,
+		.memory_fd = -EBADF};
+	struct nc_engine *engine = NULL;
+	int r = nc_engine_new(setup, &engine);
+
+	if (r < 0)
+		return nc_err_errno(err, r, "Begin the engine");
+	server.engine = engine;
+	sandboxes.engine = engine;
+	r = nc_sandboxes_new(&sandboxes, &server.sandboxes);
+	r = r < 0 ? nc_err_errno(err, r, "Begin the sandboxes")
+		  : nc_server_new(&server, &daemon->server, err);
+	if (r == 0) {
+		watch_signals(daemon);
+		announce(opened);
+		nc_manager_ready(daemon->manager);
+		(void)uv_run(&daemon->loop, UV_RUN_DEFAULT);
+	}
+	nc_sandboxes_free(server.sandboxes);
+	nc_engine_free(engine);
+	nc_start_end_network(start);
+	nc_server_free(daemon->server);
+	for (int i = 0; i < 4; i++) /* closes what is closing */
+		(void)uv_run(&daemon->loop, UV_RUN_NOWAIT);
+	return r;
+}
+
+static int run_as_worker(struct nc_start *start, struct opened *opened,
+	const struct nc_config *config, struct nacre_err *err)
+{
+	static struct daemon daemon;
+	const int stores[] = {start->cache_fd, start->environments.store_fd};
+	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
+	struct nc_engine_setup setup = nc_start_engine(start, config);
+	int r;
+
+	/* the way there may be closed to who we are now */
+	if (opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
+		nc_log(NC_LOG_WARNING, "The configuration cannot be read again",
+			NC_LOG_TEXT("reason", nc_errno_text(errno)));
+	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	daemon.manager = &opened->manager;
+	setup.loop = &daemon.loop;
+	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
+		sizeof(readable) / sizeof(readable[0]));
+	if (setup.environments)
+		nc_environment_sweep(setup.environments);
+	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_SERVER, NULL);
+	if (r == 0)
+		r = uv_loop_init(&daemon.loop);
+	if (r < 0)
+		return nc_err_errno(err, r, "Restrict ourselves");
+	nc_start_network(start, &daemon.loop);
+	setup.network = start->network;
+	r = nc_spawn_connect(&start->spawn, err);
+	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
+}
+
+static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
+{
+	cleanup_start struct nc_start start;
+	struct opened opened = {.serve_fd = -EBADF,
+		.state_fd = -EBADF,
+		.archive_fd = -EBADF,
+		.image_store_fd = -EBADF,
+		.config_fd = -EBADF,
+		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
+	int r;
+
+	(void)n_words, (void)words;
+	nc_start_init(&start, say);
+	nc_server_log(cli->config);
+	r = choose_state(err);
+	if (r == 0)
+		r = nc_start_open(&start, &args, cli->config, err);
+	if (r == 0)
+		r = open_all(&opened, cli->config, start.ranges, err);
+	if (r == 0)
+		r = nc_start_split(&start, err);
+	if (r == 0)
+		r = run_as_worker(&start, &opened, cli->config, err);
+	nc_tls_free(opened.tls);
+	return r < 0 ? r : NC_EXIT_OK;
+}
+
+const struct nc_verb nc_verb_serve = {
+	.name = "serve",
+	.summary = "Execute for others over HTTP",
+	.arguments = "",
+	.details =
+		"Answers on " LISTEN_BUILT_IN ", to this machine alone until there are keys; see\n"
+		"/docs there. SIGTERM finishes what runs and ends; SIGHUP reads the configuration\n"
+		"again. What it is doing goes to standard error.",
+	.example = "nacre serve --listen 127.0.0.1:8080",
+	.options = options,
+	.run = run,
+};

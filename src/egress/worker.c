@@ -1,0 +1,263 @@
+/* nacre-egress and its worker: the closed table of messages. */
+#include "egress/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+
+/* Messages that are read before boxes have their turn. */
+#define MESSAGES_PER_TURN 64U
+
+/* A message that the worker's socket did not take yet. */
+struct nc_unsent {
+	struct nc_unsent *next;
+	struct nc_wire_out out;
+};
+
+bool nc_worker_is_there(const struct nc_egress *egress)
+{
+	return egress->worker_fd >= 0;
+}
+
+static void give_up(struct nc_egress *egress)
+{
+	egress->worker_fd = nc_fd_close(egress->worker_fd);
+}
+
+/* ---- sending ---- */
+
+/* Waits for room as long as anything waits for it. */
+static void watch_room(struct nc_egress *egress)
+{
+	const bool wanted = egress->unsent && nc_worker_is_there(egress);
+
+	if (wanted == egress->waits_for_room || !nc_worker_is_there(egress))
+		return;
+	egress->waits_for_room = wanted;
+	if (nc_loop_change(&egress->loop, egress->worker_fd,
+		    EPOLLIN | (wanted ? (uint32_t)EPOLLOUT : 0), &egress->worker) < 0)
+		give_up(egress);
+}
+
+static void send_unsent(struct nc_egress *egress)
+{
+	while (egress->unsent && nc_worker_is_there(egress)) {
+		struct nc_unsent *first = egress->unsent;
+		int r = nc_wire_send(egress->worker_fd, &first->out, NULL, 0);
+
+		if (r == -EAGAIN)
+			break;
+		if (r < 0)
+			give_up(egress);
+		egress->unsent = first->next;
+		if (!egress->unsent)
+			egress->unsent_end = &egress->unsent;
+		egress->n_unsent--;
+		nc_wire_out_done(&first->out);
+		free(first);
+	}
+	watch_room(egress);
+}
+
+/* Sends it now or later; takes it. */
+static void send_surely(struct nc_egress *egress, struct nc_wire_out *out)
+{
+	struct nc_unsent *unsent = calloc(1, sizeof(*unsent));
+
+	if (!unsent || egress->n_unsent == NC_EGRESS_UNSENT_MAX) {
+		free(unsent);
+		nc_wire_out_done(out);
+		give_up(egress);
+		return;
+	}
+	unsent->out = *out;
+	*out = (struct nc_wire_out){0};
+	*egress->unsent_end = unsent;
+	egress->unsent_end = &unsent->next;
+	egress->n_unsent++;
+	send_unsent(egress);
+}
+
+bool nc_tell_decision(struct nc_egress *egress, const struct nc_egress_decision *decision)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	if (egress->unsent || !nc_worker_is_there(egress))
+		return false;
+	nc_wire_begin(&out, NC_EGRESS_DECISION);
+	nc_egresswire_put_decision(&out, decision);
+	return nc_wire_send(egress->worker_fd, &out, NULL, 0) == 0;
+}
+
+void nc_tell_over(struct nc_egress *egress, uint64_t box, enum nc_reason reason)
+{
+	struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_EGRESS_OVER);
+	nc_wire_put_u64(&out, box);
+	nc_wire_put_u8(&out, (uint8_t)reason);
+	send_surely(egress, &out);
+}
+
+static void tell_done(struct nc_egress *egress, uint64_t box, int error)
+{
+	struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_EGRESS_DONE);
+	nc_wire_put_u64(&out, box);
+	nc_wire_put_u32(&out, (uint32_t)-error);
+	send_surely(egress, &out);
+}
+
+/* A box that is not there has moved nothing. */
+static void tell_meter(struct nc_egress *egress, uint64_t box, bool last)
+{
+	const struct nc_door *door = nc_door_find(egress, box);
+	struct nc_egress_meter meter = {.box = box, .last = last};
+	struct nc_wire_out out = {0};
+
+	if (door)
+		nc_door_meter(door, last, &meter);
+	nc_wire_begin(&out, NC_EGRESS_METER);
+	nc_egresswire_put_meter(&out, &meter);
+	send_surely(egress, &out);
+}
+
+/* ---- the table ---- */
+
+static int handle_hello(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	const uint32_t version = nc_wire_get_u32(in);
+	struct nc_wire_out out = {0};
+
+	if (nc_wire_close(in) < 0 || version != NC_EGRESSWIRE_VERSION)
+		return -EBADMSG;
+	egress->greeted = true;
+	nc_wire_begin(&out, NC_EGRESS_WELCOME);
+	nc_wire_put_u32(&out, NC_EGRESSWIRE_VERSION);
+	send_surely(egress, &out);
+	return 0;
+}
+
+static int handle_open(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	const uint64_t box = nc_wire_get_u64(in);
+	struct nc_door_terms terms = {0};
+	int wrong = nc_egresswire_get_terms(in, &terms);
+	int r = nc_wire_close(in);
+
+	if (r == 0 && wrong == 0)
+		wrong = nc_door_open(egress, box, &terms, egress->packet.fds, egress->packet.n_fds);
+	nc_door_terms_done(&terms);
+	if (r < 0 || wrong == -EBADMSG)
+		return -EBADMSG;
+	tell_done(egress, box, wrong);
+	return 0;
+}
+
+static int handle_change(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	const uint64_t box = nc_wire_get_u64(in);
+	struct nc_door *door = nc_door_find(egress, box);
+	struct nc_door_terms terms = {0};
+	int wrong = nc_egresswire_get_terms(in, &terms);
+	int r = nc_wire_close(in);
+
+	if (r == 0 && wrong == 0 && door)
+		nc_door_change(door, &terms);
+	nc_door_terms_done(&terms);
+	if (r == 0)
+		tell_done(egress, box, wrong == 0 && !door ? -ENOENT : wrong);
+	return r;
+}
+
+static int handle_ask(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	const uint64_t box = nc_wire_get_u64(in);
+	int r = nc_wire_close(in);
+
+	if (r == 0)
+		tell_meter(egress, box, false);
+	return r;
+}
+
+static int handle_shut(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	const uint64_t box = nc_wire_get_u64(in);
+	struct nc_door *door = nc_door_find(egress, box);
+
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	tell_meter(egress, box, true);
+	if (door)
+		nc_door_shut(door);
+	return 0;
+}
+
+static const struct {
+	uint16_t type;
+	bool before_hello;
+	size_t least_fds, most_fds;
+	int (*handle)(struct nc_egress *egress, struct nc_wire_in *in);
+} table[] = {
+	{NC_EGRESS_HELLO, true, 0, 0, handle_hello},
+	{NC_EGRESS_OPEN, false, 1, NC_WIRE_FDS_MAX, handle_open},
+	{NC_EGRESS_CHANGE, false, 0, 0, handle_change},
+	{NC_EGRESS_ASK, false, 0, 0, handle_ask},
+	{NC_EGRESS_SHUT, false, 0, 0, handle_shut},
+};
+
+static int handle(struct nc_egress *egress)
+{
+	struct nc_wire_in in;
+	int r = nc_wire_open(&in, egress->packet.data, egress->packet.size);
+
+	for (size_t i = 0; r == 0 && i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].type == in.type && table[i].before_hello != egress->greeted &&
+			egress->packet.n_fds >= table[i].least_fds &&
+			egress->packet.n_fds <= table[i].most_fds)
+			return table[i].handle(egress, &in);
+	return -EBADMSG;
+}
+
+static void worker_ready(struct nc_watch *watch, uint32_t events)
+{
+	struct nc_egress *egress =
+		(struct nc_egress *)(void *)((char *)watch - offsetof(struct nc_egress, worker));
+
+	(void)events;
+	send_unsent(egress);
+	for (unsigned int i = 0; i < MESSAGES_PER_TURN && nc_worker_is_there(egress); i++) {
+		int r = nc_wire_receive(egress->worker_fd, &egress->packet, NC_WIRE_FDS_MAX);
+
+		if (r == -EAGAIN)
+			return;
+		if (r <= 0 || handle(egress) < 0)
+			give_up(egress);
+		if (egress->packet.data) /* secrets may have been among it */
+			explicit_bzero(egress->packet.data, egress->packet.size);
+	}
+}
+
+int nc_worker_init(struct nc_egress *egress, int worker_fd)
+{
+	egress->worker.ready = worker_ready;
+	egress->worker_fd = worker_fd;
+	egress->unsent_end = &egress->unsent;
+	return nc_loop_add(&egress->loop, worker_fd, EPOLLIN, &egress->worker);
+}
+
+void nc_worker_done(struct nc_egress *egress)
+{
+	give_up(egress);
+	while (egress->unsent) {
+		struct nc_unsent *first = egress->unsent;
+
+		egress->unsent = first->next;
+		nc_wire_out_done(&first->out);
+		free(first);
+	}
+	nc_wire_packet_done(&egress->packet);
+}

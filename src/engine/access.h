@@ -1,0 +1,47 @@
+/*
+ * What one box may reach of the network: decided from the policy and the request, held by
+ * nacre-egress, told in the reply.
+ */
+#ifndef NC_ACCESS_H
+#define NC_ACCESS_H
+
+#include <jansson.h>
+
+#include "engine/request.h"
+
+struct nc_network;
+struct nc_access;
+struct nc_terms;
+
+/*
+ * Decides; borrows all of it. *ret_access is NULL if nothing is wanted. -EPERM with err: the policy
+ * does not allow it; -EOPNOTSUPP with err: there is no way out here.
+ */
+int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
+	const struct nc_request_network *wanted, struct nc_access **ret_access,
+	struct nacre_err *err);
+
+/* Its door is shut, and nobody is told. Accepts NULL. */
+void nc_access_free(struct nc_access *access);
+
+/* The same for a build: these hosts, wherever they are, whatever the policy says. */
+int nc_access_new_for(struct nc_network *network, const char *const *hosts, size_t n_hosts,
+	struct nc_access **ret_access, struct nacre_err *err);
+
+/* The box is there; takes over door_fd. */
+int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err);
+
+/* Whether a door is open: then nc_access_close() must be called, and done follows. */
+bool nc_access_is_open(const struct nc_access *access);
+void nc_access_close(struct nc_access *access, void (*done)(void *context), void *context);
+
+/* Asks what went through so far: nc_access_usage() knows it a little later. */
+void nc_access_ask(struct nc_access *access);
+
+/* What went through; null if nothing could, or nobody knows. NULL: no memory. */
+json_t *nc_access_usage(const struct nc_access *access);
+
+/* Appends what was refused, as denials. 0 or -ENOMEM. */
+int nc_access_denials(const struct nc_access *access, json_t *list);
+
+#endif

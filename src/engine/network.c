@@ -1,0 +1,193 @@
+/* The network of boxes: doors that nacre-egress holds. */
+#include "engine/network.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/fd.h"
+#include "box/poll.h"
+
+struct nc_door {
+	struct nc_network *network;
+	struct nc_door *next;
+	uint64_t box_id;
+	struct nc_door_listener listener; /* zeroed: nobody listens */
+};
+
+struct nc_network {
+	struct nc_egress_client client;
+	struct nc_poll *poll;
+	struct nc_door *doors;
+};
+
+static struct nc_door **place_of(struct nc_network *network, uint64_t box_id)
+{
+	struct nc_door **place = &network->doors;
+
+	while (*place && (*place)->box_id != box_id)
+		place = &(*place)->next;
+	return place;
+}
+
+/* The door is shut: its last word. */
+static void end_door(struct nc_door **place, const struct nc_egress_meter *meter)
+{
+	struct nc_door *door = *place;
+	struct nc_door_listener listener = door->listener;
+
+	*place = door->next;
+	free(door);
+	if (listener.shut)
+		listener.shut(listener.context, meter);
+}
+
+static void on_decision(void *user, const struct nc_egress_decision *decision)
+{
+	const struct nc_door *door = *place_of(user, decision->box);
+
+	if (door && door->listener.decided)
+		door->listener.decided(door->listener.context, decision);
+}
+
+static void on_meter(void *user, const struct nc_egress_meter *meter)
+{
+	struct nc_door **place = place_of(user, meter->box);
+
+	if (*place && meter->last)
+		end_door(place, meter);
+	else if (*place && (*place)->listener.metered)
+		(*place)->listener.metered((*place)->listener.context, meter);
+}
+
+/* Terms are checked before they are sent; what fails all the same has no door to speak of. */
+static void on_opened(void *user, uint64_t box, int error)
+{
+	struct nc_door **place = place_of(user, box);
+
+	if (*place && error < 0)
+		end_door(place, NULL);
+}
+
+static void lose_all(struct nc_network *network)
+{
+	network->poll = nc_poll_free(network->poll);
+	nc_egress_done(&network->client);
+	while (network->doors)
+		end_door(&network->doors, NULL);
+}
+
+static void on_readable(void *context, int events)
+{
+	struct nc_network *network = context;
+	int r;
+
+	(void)events;
+	do
+		r = nc_egress_receive(&network->client);
+	while (r > 0);
+	if (r < 0)
+		lose_all(network);
+}
+
+int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err)
+{
+	static const struct nc_egress_events events = {
+		.done = on_opened, .decision = on_decision, .meter = on_meter};
+	struct nc_network *network = calloc(1, sizeof(*network));
+	int r;
+
+	if (!network) {
+		(void)nc_fd_close(fd);
+		return nc_err_errno(err, -ENOMEM, "Begin the network");
+	}
+	r = nc_egress_greet(&network->client, fd, &events, network, err);
+	if (r == 0) {
+		r = nc_poll_new(loop, network->client.fd, UV_READABLE, on_readable, network,
+			&network->poll);
+		if (r < 0)
+			nc_err_errno(err, r, "Watch nacre-egress");
+	}
+	if (r < 0) {
+		nc_network_free(network);
+		return r;
+	}
+	*ret_network = network;
+	return 0;
+}
+
+void nc_network_free(struct nc_network *network)
+{
+	if (!network)
+		return;
+	for (struct nc_door *door = network->doors; door; door = door->next)
+		door->listener = (struct nc_door_listener){0};
+	lose_all(network);
+	free(network);
+}
+
+bool nc_network_is_up(const struct nc_network *network)
+{
+	return network && network->client.fd >= 0;
+}
+
+int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
+	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
+	struct nc_door **ret_door, struct nacre_err *err)
+{
+	struct nc_door *door = calloc(1, sizeof(*door));
+	int r = door ? 0 : nc_err_errno(err, -ENOMEM, "Open the door");
+
+	if (r == 0 && !nc_network_is_up(network))
+		r = nc_err_set(err, -EPIPE, "nacre-egress has died: there is no network");
+	if (r == 0)
+		r = nc_egress_open(&network->client, box_id, terms, door_fd, NULL, 0, err);
+	(void)nc_fd_close(door_fd);
+	if (r < 0) {
+		free(door);
+		return r;
+	}
+	*door = (struct nc_door){network, network->doors, box_id, *listener};
+	network->doors = door;
+	*ret_door = door;
+	return 0;
+}
+
+void nc_door_ask(struct nc_door *door)
+{
+	(void)nc_egress_ask(&door->network->client, door->box_id); /* else it is told later */
+}
+
+void nc_door_shut(struct nc_door *door)
+{
+	struct nc_network *network = door->network;
+
+	if (nc_egress_shut(&network->client, door->box_id) < 0)
+		end_door(place_of(network, door->box_id), NULL);
+}
+
+void nc_door_drop(struct nc_door *door)
+{
+	if (!door)
+		return;
+	door->listener = (struct nc_door_listener){0};
+	nc_door_shut(door);
+}
+
+json_t *nc_door_meter_json(const struct nc_egress_meter *meter)
+{
+	json_t *hosts = json_array();
+
+	for (size_t i = 0; hosts && i < meter->n_top; i++) {
+		const struct nc_egress_destination *host = &meter->top[i];
+
+		(void)json_array_append_new(hosts,
+			json_pack("{s:s, s:I, s:I, s:I}", "host", host->host, "requests",
+				(json_int_t)host->requests, "bytes_up", (json_int_t)host->bytes_up,
+				"bytes_down", (json_int_t)host->bytes_down));
+	}
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "connections",
+		(json_int_t)meter->connections, "requests", (json_int_t)meter->requests, "denied",
+		(json_int_t)meter->denied, "failed", (json_int_t)meter->failed, "bytes_up",
+		(json_int_t)meter->bytes_up, "bytes_down", (json_int_t)meter->bytes_down, "names",
+		(json_int_t)meter->names, "hosts", hosts);
+}

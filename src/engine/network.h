@@ -1,0 +1,57 @@
+/*
+ * The network of boxes: doors that nacre-egress holds, each for one box, opened when the box is
+ * there and shut when it is done. Everything happens on the loop.
+ */
+#ifndef NC_NETWORK_H
+#define NC_NETWORK_H
+
+#include <jansson.h>
+#include <uv.h>
+
+#include "egress/client.h"
+
+struct nc_network;
+
+/* Takes over the socket of nc_egress_start(). 0 or -errno with err. */
+int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err);
+
+/* Nobody is told anything any more; all doors are shut. Accepts NULL. */
+void nc_network_free(struct nc_network *network);
+
+/* Whether there is a way out at all: nacre-egress lives. */
+bool nc_network_is_up(const struct nc_network *network);
+
+/* Who is told of a door. */
+struct nc_door_listener {
+	void *context;
+	/* of a request, allowed or not; may be NULL */
+	void (*decided)(void *context, const struct nc_egress_decision *decision);
+	/* after nc_door_ask(); may be NULL */
+	void (*metered)(void *context, const struct nc_egress_meter *meter);
+	/* once, after nc_door_shut() or when nacre-egress has died: NULL then. The last call. */
+	void (*shut)(void *context, const struct nc_egress_meter *meter);
+};
+
+struct nc_door;
+
+/*
+ * Opens the door of a box; door_fd is taken over. hosts are patterns (config/host.h), as many as
+ * NULL ends. -EINVAL with err; -EPIPE: nacre-egress has died.
+ */
+int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
+	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
+	struct nc_door **ret_door, struct nacre_err *err);
+
+/* metered() follows. */
+void nc_door_ask(struct nc_door *door);
+
+/* shut() follows, perhaps before the return. */
+void nc_door_shut(struct nc_door *door);
+
+/* The same, and nobody is told. Accepts NULL. */
+void nc_door_drop(struct nc_door *door);
+
+/* What went through it, as replies tell it; NULL: no memory. */
+json_t *nc_door_meter_json(const struct nc_egress_meter *meter);
+
+#endif

@@ -1,0 +1,705 @@
+/*
+ * Sandboxes: how they are made and how they end. What runs in them is in sandbox_process.c.
+ *
+ * Theory of operation: a sandbox is a box that stays (NC_ORDER_HOME). Its first command puts no
+ * file into it, which shows that it works; from then on each command is ordered beside the others.
+ * The spawner keeps it over the death of this worker, and what the next worker has to know of it is
+ * written into memory that both have.
+ */
+#include "engine/sandbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/image.h"
+#include "box/unpack.h"
+#include "egress/client.h"
+#include "engine/sandbox_parts.h"
+#include "engine/work.h"
+#include "kernel/cgroup_box.h"
+
+#define MB (1024ULL * 1024)
+
+/* What a sandbox has unless more or less is asked for: seed 003's. */
+#define MEMORY_BYTES (512 * MB)
+#define DISK_BYTES (512 * MB)
+#define CPU_MILLI 1000U
+#define PIDS 256U
+#define OPEN_FILES 1024U
+#define MAKE_MS 20000U
+
+/* Memory for the next worker; more sandboxes than fit are not kept. */
+#define MEMORY_MAX (16U << 20)
+#define HEAD_ROOM 4096U
+
+struct nc_stats_wait {
+	struct nc_stats_wait *next;
+	nc_sandbox_told told;
+	void *context;
+};
+
+bool nc_sandbox_is_home(const struct nc_sandbox *sandbox)
+{
+	return nc_engine_setup(sandbox->all->setup.engine)->spawn->host.cgroups != 0;
+}
+
+static uint64_t named_or(const struct nc_request_limit *limit, uint64_t usual)
+{
+	return limit->given ? limit->value : usual;
+}
+
+/* Down to what the policy allows; -EPERM if more was asked for by name. */
+static int hold(const char *name, const struct nc_value *most, uint64_t unit,
+	const struct nc_request_limit *named, uint64_t *value, struct nacre_err *err)
+{
+	uint64_t ceiling = most->number * unit;
+
+	if (!most->given || *value <= ceiling)
+		return 0;
+	if (named->given)
+		return nc_err_set(err, -EPERM, "limits.%s: the policy allows at most %llu", name,
+			(unsigned long long)most->number);
+	*value = ceiling;
+	return 0;
+}
+
+static int set_limits(struct nc_sandbox *sandbox, struct nacre_err *err)
+{
+	const struct nc_limit_values *most = &sandbox->terms->values.limits;
+	const struct nc_request_limits *named = &sandbox->spec.limits;
+	struct nc_box_limits *limits = &sandbox->limits;
+	int r;
+
+	*limits =
+		(struct nc_box_limits){.memory_bytes = named_or(&named->memory_bytes, MEMORY_BYTES),
+			.cpu_milli = named_or(&named->cpu_milli, CPU_MILLI),
+			.cpu_time_ms = named_or(&named->cpu_time_ms, 0),
+			.wall_ms = named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS),
+			.pids = named_or(&named->processes, PIDS),
+			.disk_bytes = named_or(&named->disk_bytes, DISK_BYTES),
+			.open_files = named_or(&named->open_files, OPEN_FILES)};
+	r = hold("memory_mb", &most->memory_mb, MB, &named->memory_bytes, &limits->memory_bytes,
+		err);
+	if (r == 0)
+		r = hold("cpu_cores", &most->cpu_cores, 1, &named->cpu_milli, &limits->cpu_milli,
+			err);
+	if (r == 0)
+		r = hold("disk_mb", &most->disk_mb, MB, &named->disk_bytes, &limits->disk_bytes,
+			err);
+	limits->inodes = named_or(&named->inodes, limits->disk_bytes / 4096 + 64);
+	return r;
+}
+
+static void set_wish(struct nc_sandbox *sandbox)
+{
+	static const char *const names[NC_NAMED_MAX] = {"limits.memory_mb", "limits.cpu_cores",
+		"limits.cpu_time_seconds", "limits.max_processes", "limits.disk_mb",
+		"limits.inodes"};
+	const struct nc_request_limits *named = &sandbox->spec.limits;
+	struct nc_wish *wish = &sandbox->wish;
+
+	wish->names = names;
+	wish->named[NC_NAMED_MEMORY] = named->memory_bytes.given;
+	wish->named[NC_NAMED_CPUS] = named->cpu_milli.given;
+	wish->named[NC_NAMED_CPU_TIME] = named->cpu_time_ms.given;
+	wish->named[NC_NAMED_PIDS] = named->processes.given;
+	wish->named[NC_NAMED_DISK] = named->disk_bytes.given;
+	wish->named[NC_NAMED_INODES] = named->inodes.given;
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++) {
+		enum nc_grade grade = (enum nc_grade)sandbox->terms->values.floor[i].number;
+
+		wish->floor[i] = grade > nc_strength_floor[i] ? grade : nc_strength_floor[i];
+	}
+}
+
+/* The words of its environment, for all of its commands. */
+static int fill_env(struct nc_sandbox *sandbox)
+{
+	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
+	const struct nc_request_pairs *env = &sandbox->spec.env;
+	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
+	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20);
+	const char *list[NC_REQUEST_ENV_MAX + 64] = {NULL};
+	size_t n = 0;
+
+	for (const char *const *proxy = sandbox->access ? nc_egress_variables() : NULL;
+		proxy && *proxy; proxy++)
+		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
+	for (size_t i = 0; i < env->count; i++)
+		nc_buf_addf(&words, "%s=%s%c", env->pair[i].name, env->pair[i].value, '\0');
+	if (words.error < 0)
+		return words.error;
+	for (const char *word = nc_buf_text(&words);
+		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
+		word += strlen(word) + 1)
+		list[n++] = word;
+	nc_box_places(&sandbox->order, &engine->spawn->host, workspace, temporary);
+	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
+	nc_env_fill(&sandbox->env, workspace, temporary, list);
+	return sandbox->env.buf.error;
+}
+
+/* Terms, limits and order, from its spec; the tier is always container. */
+static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
+{
+	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
+	int r = nc_engine_terms(sandbox->all->setup.engine, sandbox->spec.policy, sandbox->tenant,
+		&sandbox->terms, err);
+
+	if (r < 0)
+		return nc_err_set(err, -EPERM, "policy: %s", err->message);
+	if (!engine->spawn->host.user_ns)
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
+			"doctor)");
+	r = set_limits(sandbox, err);
+	if (r == 0)
+		r = nc_access_new(engine->network, sandbox->terms, &sandbox->spec.network,
+			&sandbox->access, err);
+	if (r < 0)
+		return r;
+	set_wish(sandbox);
+	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_BOX_CONTAINER};
+	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
+	if (r < 0)
+		return nc_err_set(err, -EPERM, "%s", err->message);
+	sandbox->order.limits = sandbox->limits;
+	return fill_env(sandbox) < 0 ? nc_err_set(err, -ENOMEM, "Out of memory") : 0;
+}
+
+static void sandbox_free(struct nc_sandbox *sandbox)
+{
+	if (sandbox->making)
+		nc_command_disown(sandbox->making);
+	while (sandbox->processes) {
+		struct nc_process *process = sandbox->processes;
+
+		sandbox->processes = process->next;
+		if (process->running)
+			nc_command_disown(process->running);
+		nc_process_free(process);
+	}
+	nc_buf_done(&sandbox->env.buf);
+	nc_access_free(sandbox->access);
+	nc_sandbox_spec_done(&sandbox->spec);
+	free(sandbox);
+}
+
+static void answer_stats(struct nc_sandbox *sandbox, const json_t *stats)
+{
+	while (sandbox->waiting) {
+		struct nc_stats_wait *wait = sandbox->waiting;
+
+		sandbox->waiting = wait->next;
+		if (wait->told)
+			wait->told(wait->context, stats);
+		free(wait);
+	}
+}
+
+/* It is gone: takes it out of the list, and tells everybody. */
+static void sandbox_gone(struct nc_sandbox *sandbox)
+{
+	struct nc_sandboxes *all = sandbox->all;
+	struct nc_sandbox **place = &all->list;
+
+	while (*place != sandbox)
+		place = &(*place)->next;
+	*place = sandbox->next;
+	all->count--;
+	sandbox->lives = false;
+	nc_processes_lose(sandbox);
+	answer_stats(sandbox, NULL);
+	sandbox_free(sandbox);
+	nc_sandboxes_save(all);
+}
+
+static void tell_made(struct nc_sandbox *sandbox, const struct nacre_err *failure)
+{
+	nc_sandbox_made made = sandbox->made;
+
+	sandbox->made = NULL;
+	if (made)
+		made(sandbox->made_context, failure ? NULL : sandbox, failure);
+}
+
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_sandbox *sandbox = context;
+	struct nacre_err err = {0};
+
+	(void)birth_ns;
+	/* it is not made without what was asked for */
+	if (door_fd >= 0 && nc_access_open(sandbox->access, sandbox->box_id, door_fd, &err) < 0)
+		sandbox->ends = true;
+}
+
+static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	(void)context, (void)stream, (void)data, (void)size; /* it has nothing to say */
+}
+
+static void on_made(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	struct nc_sandbox *sandbox = context;
+	struct nacre_err err = {0};
+
+	(void)output_bytes;
+	sandbox->making = NULL;
+	if (failure)
+		err = *failure;
+	else if (!end->stays || end->code != 0)
+		nc_err_set(&err, -EIO, "The box ended while it was made");
+	if (err.code < 0 || sandbox->ends) {
+		if (sandbox->ends && err.code == 0)
+			nc_err_set(&err, -ECANCELED, "It was destroyed while it was made");
+		nc_hub_drop(sandbox->all->hub, sandbox->box_id);
+		tell_made(sandbox, &err);
+		sandbox_gone(sandbox);
+		return;
+	}
+	sandbox->lives = true;
+	sandbox->used_ns = nc_clock_ns();
+	nc_sandboxes_save(sandbox->all);
+	tell_made(sandbox, NULL);
+}
+
+static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
+{
+	static const char words[] = "nacre-files\0put";
+	static const unsigned char nothing[NC_PACK_HEAD_SIZE];
+	struct nc_box_order order = sandbox->order;
+	struct nc_command_spec spec = {.order = &order,
+		.image_fd = -EBADF,
+		.input_fd = -EBADF,
+		.input = (const char *)nothing,
+		.input_size = sizeof(nothing),
+		.output_max = UINT64_MAX,
+		.context = sandbox,
+		.started = on_started,
+		.printed = on_printed,
+		.ended = on_made};
+	int r;
+
+	_Static_assert(NC_PACK_END == 0, "the head of an end is all zeros");
+	order.flags |= NC_ORDER_STAY | NC_ORDER_FILES;
+	if (nc_sandbox_is_home(sandbox))
+		order.flags |= NC_ORDER_HOME;
+	if (sandbox->all->setup.memory_fd >= 0)
+		order.flags |= NC_ORDER_KEEP;
+	if (sandbox->access)
+		order.flags |= NC_ORDER_DOOR;
+	order.limits.wall_ms = MAKE_MS;
+	/* files are memory too, and belong to no command once it has ended */
+	order.limits.memory_bytes += order.limits.disk_bytes;
+	order.argv = (struct nc_box_words){words, sizeof(words), 2};
+	if (*sandbox->spec.image && !nc_streq(sandbox->spec.image, NC_IMAGE_HOST)) {
+		spec.image_fd =
+			nc_image_at(sandbox->all->setup.image_store_fd, sandbox->spec.image, err);
+		if (spec.image_fd < 0)
+			return spec.image_fd;
+		order.flags |= NC_ORDER_IMAGE;
+	}
+	r = nc_hub_start(sandbox->all->hub, &spec, &sandbox->making, err);
+	(void)nc_fd_close(spec.image_fd);
+	return r;
+}
+
+static size_t count_of(const struct nc_sandboxes *all, const char *tenant)
+{
+	size_t n = 0;
+
+	for (const struct nc_sandbox *s = all->list; s; s = s->next)
+		n += nc_streq(s->tenant, tenant);
+	return n;
+}
+
+static void enlist(struct nc_sandboxes *all, struct nc_sandbox *sandbox)
+{
+	struct nc_sandbox **place = &all->list;
+
+	while (*place)
+		place = &(*place)->next;
+	*place = sandbox;
+	all->count++;
+}
+
+int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, json_t *body,
+	nc_sandbox_made made, void *context, struct nc_faults *faults, struct nacre_err *err)
+{
+	struct nc_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	int r = sandbox ? nc_sandbox_spec_read(json_incref(body), &sandbox->spec, faults) : -ENOMEM;
+
+	if (r < 0) {
+		free(sandbox);
+		return r == -EINVAL ? r : nc_err_set(err, r, "Out of memory");
+	}
+	sandbox->all = all;
+	sandbox->made = made;
+	sandbox->made_context = context;
+	sandbox->box_id = nc_hub_box_id(all->hub);
+	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", tenant);
+	nc_clock_stamp(sandbox->created);
+	if (all->count >= all->setup.max || count_of(all, tenant) >= all->setup.max_each)
+		r = nc_err_set(err, -EAGAIN, "There are %zu sandboxes already; destroy one first",
+			all->count);
+	if (r == 0 && nc_id_new("sb", sandbox->id) < 0)
+		r = nc_err_set(err, -EIO, "Make an id");
+	if (r == 0)
+		r = settle(sandbox, err);
+	sandbox->deadline_ns = nc_clock_ns() + sandbox->limits.wall_ms * NC_NS_PER_MS;
+	if (r == 0)
+		r = start(sandbox, err);
+	if (r < 0) {
+		sandbox_free(sandbox);
+		return r;
+	}
+	enlist(all, sandbox);
+	return 0;
+}
+
+void nc_sandboxes_forget(struct nc_sandboxes *all, const void *context)
+{
+	nc_file_tasks_forget(all, context);
+	for (struct nc_sandbox *s = all->list; s; s = s->next) {
+		if (s->made_context == context)
+			s->made = NULL;
+		for (struct nc_stats_wait *wait = s->waiting; wait; wait = wait->next)
+			if (wait->context == context)
+				wait->told = NULL;
+		for (struct nc_process *p = s->processes; p; p = p->next)
+			if (p->listener.context == context)
+				p->listener = (struct nc_process_listener){0};
+	}
+}
+
+struct nc_sandbox *nc_sandbox_find(
+	const struct nc_sandboxes *all, const char *tenant, const char *id)
+{
+	for (struct nc_sandbox *s = all->list; s; s = s->next)
+		if (s->lives && !s->ends && nc_streq(s->id, id) &&
+			(!tenant || nc_streq(s->tenant, tenant)))
+			return s;
+	return NULL;
+}
+
+void nc_sandboxes_visit(const struct nc_sandboxes *all, const char *tenant,
+	bool (*visit)(void *context, struct nc_sandbox *sandbox), void *context)
+{
+	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
+		next = s->next;
+		if (s->lives && !s->ends && (!tenant || nc_streq(s->tenant, tenant)) &&
+			!visit(context, s))
+			return;
+	}
+}
+
+size_t nc_sandboxes_count(const struct nc_sandboxes *all)
+{
+	return all->count;
+}
+
+const char *nc_sandbox_id(const struct nc_sandbox *sandbox)
+{
+	return sandbox->id;
+}
+
+const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
+{
+	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
+}
+
+bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value)
+{
+	const struct nc_request_pairs *labels = &sandbox->spec.labels;
+
+	for (size_t i = 0; i < labels->count; i++)
+		if (nc_streq(labels->pair[i].name, name) && nc_streq(labels->pair[i].value, value))
+			return true;
+	return false;
+}
+
+static double seconds_left(const struct nc_sandbox *sandbox)
+{
+	uint64_t now = nc_clock_ns();
+
+	return sandbox->deadline_ns > now ? (double)(sandbox->deadline_ns - now) / 1e9 : 0;
+}
+
+json_t *nc_sandbox_json(const struct nc_sandbox *sandbox)
+{
+	const struct nc_box_limits *limits = &sandbox->limits;
+	json_t *labels = json_object_get(sandbox->spec.source, "labels");
+	const char *image = *sandbox->spec.image ? sandbox->spec.image : NC_IMAGE_HOST;
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:o, s:I, s:{s:I, s:f, s:I, s:I}}",
+		"id", sandbox->id, "state", nc_sandbox_state(sandbox), "created", sandbox->created,
+		"tenant", sandbox->tenant, "image", image, "policy", sandbox->terms->policy,
+		"seconds_left", seconds_left(sandbox), "labels",
+		labels ? json_incref(labels) : json_object(), "running",
+		(json_int_t)sandbox->n_running, "limits", "memory_mb",
+		(json_int_t)(limits->memory_bytes / MB), "cpu_cores",
+		(double)limits->cpu_milli / 1000, "disk_mb", (json_int_t)(limits->disk_bytes / MB),
+		"max_processes", (json_int_t)limits->pids);
+}
+
+void nc_sandbox_destroy(struct nc_sandbox *sandbox)
+{
+	if (sandbox->ends)
+		return;
+	sandbox->ends = true;
+	nc_hub_drop(sandbox->all->hub, sandbox->box_id); /* and its end is told */
+}
+
+int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre_err *err)
+{
+	if (seconds == 0 || seconds * 1000 > NC_SANDBOX_LIFE_MAX_MS)
+		return nc_err_set(err, -EINVAL, "timeout: expected 1 to %u seconds",
+			NC_SANDBOX_LIFE_MAX_MS / 1000);
+	sandbox->deadline_ns = nc_clock_ns() + seconds * NC_NS_PER_S;
+	nc_sandboxes_save(sandbox->all);
+	return 0;
+}
+
+int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *err)
+{
+	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
+
+	if (!(engine->spawn->host.cgroups & NC_CGROUP_CAN_FREEZE))
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Nothing can be stopped here: no control group can be frozen");
+	sandbox->paused = paused;
+	sandbox->used_ns = nc_clock_ns();
+	nc_hub_freeze(sandbox->all->hub, sandbox->box_id, paused);
+	nc_sandboxes_save(sandbox->all);
+	return 0;
+}
+
+int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *context)
+{
+	struct nc_stats_wait *wait = calloc(1, sizeof(*wait));
+
+	if (!wait)
+		return -ENOMEM;
+	*wait = (struct nc_stats_wait){sandbox->waiting, told, context};
+	sandbox->waiting = wait;
+	nc_access_ask(sandbox->access);
+	nc_hub_ask(sandbox->all->hub, sandbox->box_id);
+	return 0;
+}
+
+static struct nc_sandbox *find_box(struct nc_sandboxes *all, uint64_t box_id)
+{
+	struct nc_sandbox *s = all->list;
+
+	while (s && s->box_id != box_id)
+		s = s->next;
+	return s;
+}
+
+static void on_told(void *context, const struct nc_box_now *now)
+{
+	struct nc_sandbox *sandbox = find_box(context, now->id);
+	cleanup_json json_t *stats = NULL;
+
+	if (!sandbox)
+		return;
+	stats = json_pack("{s:s, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:f, s:o}", "id",
+		sandbox->id, "cpu_seconds", (double)now->cpu_us / 1e6, "memory_bytes",
+		(json_int_t)now->memory_bytes, "memory_peak_bytes",
+		(json_int_t)now->memory_peak_bytes, "processes", (json_int_t)now->pids,
+		"disk_bytes", (json_int_t)now->disk_bytes, "io_read_bytes",
+		(json_int_t)now->io_read_bytes, "io_written_bytes",
+		(json_int_t)now->io_written_bytes, "commands", (json_int_t)sandbox->n_running,
+		"paused", now->frozen, "seconds_left", seconds_left(sandbox), "network",
+		nc_access_usage(sandbox->access));
+	answer_stats(sandbox, stats);
+}
+
+static void on_gone(void *context, uint64_t box_id)
+{
+	struct nc_sandbox *sandbox = find_box(context, box_id);
+
+	if (sandbox)
+		sandbox_gone(sandbox);
+}
+
+void nc_sandboxes_tick(struct nc_sandboxes *all)
+{
+	uint64_t now = nc_clock_ns();
+
+	for (struct nc_sandbox *s = all->list; s; s = s->next) {
+		uint64_t idle_ns = s->spec.idle_ms.value * NC_NS_PER_MS;
+
+		if (s->lives && (now >= s->deadline_ns ||
+					(s->spec.idle_ms.given && s->n_running == 0 && !s->paused &&
+						now - s->used_ns >= idle_ns)))
+			nc_sandbox_destroy(s);
+	}
+}
+
+int nc_sandboxes_memory(void)
+{
+	int fd = memfd_create("nacre-sandboxes", MFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static json_t *save_one(const struct nc_sandbox *sandbox)
+{
+	json_t *processes = json_array();
+
+	for (const struct nc_process *p = sandbox->processes; processes && p; p = p->next)
+		if (p->running)
+			(void)json_array_append_new(processes, nc_process_save(p));
+	return json_pack("{s:s, s:s, s:s, s:O, s:I, s:b, s:I, s:o}", "id", sandbox->id, "tenant",
+		sandbox->tenant, "created", sandbox->created, "spec", sandbox->spec.source, "box",
+		(json_int_t)sandbox->box_id, "paused", sandbox->paused, "deadline",
+		(json_int_t)sandbox->deadline_ns, "processes", processes);
+}
+
+/* Where the last list is: written at once, when all of it is there. */
+struct head {
+	uint64_t offset, size;
+};
+
+/* What cannot be written is not kept: the next worker ends what it does not know. */
+void nc_sandboxes_save(struct nc_sandboxes *all)
+{
+	int fd = all->setup.memory_fd;
+	cleanup_json json_t *list = fd < 0 ? NULL : json_array();
+	cleanup_free char *text = NULL;
+	struct head head = {0};
+
+	for (const struct nc_sandbox *s = all->list; list && s; s = s->next)
+		if (s->lives && !s->ends)
+			(void)json_array_append_new(list, save_one(s));
+	text = list ? json_dumps(list, JSON_COMPACT) : NULL;
+	if (!text || pread(fd, &head, sizeof(head), 0) < 0)
+		return;
+	head.offset = head.offset == HEAD_ROOM ? HEAD_ROOM + MEMORY_MAX : HEAD_ROOM;
+	head.size = strlen(text);
+	if (head.size <= MEMORY_MAX &&
+		pwrite(fd, text, head.size, (off_t)head.offset) == (ssize_t)head.size)
+		(void)!pwrite(fd, &head, sizeof(head), 0);
+}
+
+static json_t *read_saved(int fd)
+{
+	cleanup_free char *text = NULL;
+	struct head head = {0};
+	json_error_t error;
+
+	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.size > MEMORY_MAX)
+		return NULL;
+	text = malloc(head.size + 1);
+	if (!text || pread(fd, text, head.size, (off_t)head.offset) != (ssize_t)head.size)
+		return NULL;
+	return json_loadb(text, head.size, 0, &error);
+}
+
+static struct nc_sandbox *resume(struct nc_sandboxes *all, const json_t *saved)
+{
+	struct nc_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	const char *id, *tenant, *created;
+	json_int_t box, deadline;
+	struct nc_faults *faults = calloc(1, sizeof(*faults));
+	struct nacre_err err = {0};
+	json_t *spec;
+	int paused, r = sandbox && faults ? 0 : -ENOMEM;
+
+	if (r == 0 && json_unpack((json_t *)(uintptr_t)saved, "{s:s, s:s, s:s, s:o, s:I, s:b, s:I}",
+			      "id", &id, "tenant", &tenant, "created", &created, "spec", &spec,
+			      "box", &box, "paused", &paused, "deadline", &deadline) < 0)
+		r = -EINVAL;
+	if (r == 0)
+		r = nc_sandbox_spec_read(json_incref(spec), &sandbox->spec, faults);
+	free(faults);
+	if (r < 0) {
+		free(sandbox);
+		return NULL;
+	}
+	sandbox->all = all;
+	(void)snprintf(sandbox->id, sizeof(sandbox->id), "%s", id);
+	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", tenant);
+	(void)snprintf(sandbox->created, sizeof(sandbox->created), "%s", created);
+	sandbox->box_id = (uint64_t)box;
+	sandbox->paused = paused;
+	sandbox->lives = true;
+	if (settle(sandbox, &err) < 0) {
+		sandbox_free(sandbox);
+		return NULL;
+	}
+	sandbox->deadline_ns = (uint64_t)deadline;
+	sandbox->used_ns = nc_clock_ns();
+	enlist(all, sandbox);
+	return sandbox;
+}
+
+static json_t *find_saved(const json_t *list, uint64_t box_id)
+{
+	size_t i;
+	json_t *saved;
+
+	json_array_foreach(list, i, saved) if ((uint64_t)json_integer_value(json_object_get(
+						       saved, "box")) == box_id) return saved;
+	return NULL;
+}
+
+/* A box of the worker before: ours to go on with, or to end. */
+static void on_adopted(void *context, struct nc_adoption *adoption)
+{
+	struct nc_sandboxes *all = context;
+	cleanup_json json_t *list = read_saved(all->setup.memory_fd);
+	uint64_t home = adoption->home ? adoption->home : adoption->id;
+	json_t *saved = find_saved(list, home);
+	struct nc_sandbox *sandbox = find_box(all, home);
+
+	if (adoption->home == 0 && saved && !sandbox && resume(all, saved))
+		return;
+	if (adoption->home && saved && sandbox && nc_process_resume(sandbox, saved, adoption))
+		return;
+	nc_hub_drop(all->hub, adoption->id);
+}
+
+int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes)
+{
+	struct nc_sandboxes *all = calloc(1, sizeof(*all));
+	const struct nc_hub_watch watch = {
+		.context = all, .adopted = on_adopted, .told = on_told, .gone = on_gone};
+
+	if (!all)
+		return -ENOMEM;
+	all->setup = *setup;
+	all->hub = nc_engine_hub(setup->engine);
+	nc_hub_watch(all->hub, &watch);
+	*ret_sandboxes = all;
+	return 0;
+}
+
+void nc_sandboxes_free(struct nc_sandboxes *all)
+{
+	static const struct nc_hub_watch nobody;
+
+	if (!all)
+		return;
+	nc_hub_watch(all->hub, &nobody);
+	nc_file_tasks_forget(all, NULL);
+	while (all->list) {
+		struct nc_sandbox *sandbox = all->list;
+
+		all->list = sandbox->next;
+		sandbox->made = NULL;
+		answer_stats(sandbox, NULL);
+		sandbox_free(sandbox);
+	}
+	free(all);
+}

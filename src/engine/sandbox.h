@@ -1,0 +1,132 @@
+/*
+ * Sandboxes: boxes that outlive their commands, many of which may run in one at once. A sandbox
+ * ends when it is destroyed, when its time is up, or when nothing has been done in it for too long.
+ *
+ * Everything happens on the engine's loop. A sandbox is valid until the loop runs again after its
+ * end; a process until its sandbox ends or many later ones have ended. Requests are JSON, read as
+ * strictly as executions are (docs/sandboxes.md describes each field).
+ */
+#ifndef NC_SANDBOX_H
+#define NC_SANDBOX_H
+
+#include "engine/engine.h"
+#include "engine/faults.h"
+
+struct nc_sandboxes;
+struct nc_sandbox;
+struct nc_process;
+
+struct nc_sandboxes_setup {
+	struct nc_engine *engine; /* must outlive it */
+	int image_store_fd;	  /* for those that name an image; or -EBADF */
+	size_t max, max_each;	  /* sandboxes at once, in all and of one tenant */
+	/* memory in which they are written down for the next worker (nc_sandboxes_memory), or
+	 * -EBADF: then they end with this one */
+	int memory_fd;
+};
+
+int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes);
+
+/* Before the engine's. Those that are kept live on. Accepts NULL. */
+void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
+
+/* A descriptor of memory that can be handed to the next worker. */
+int nc_sandboxes_memory(void);
+
+/* To be called about once a second. */
+void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
+
+size_t nc_sandboxes_count(const struct nc_sandboxes *sandboxes);
+
+/*
+ * Makes one; made follows, from the loop: with the sandbox, or with why there is none. -EINVAL with
+ * faults; -EPERM with err: the policy does not allow it; -EAGAIN: there are too many.
+ */
+typedef void (*nc_sandbox_made)(
+	void *context, struct nc_sandbox *sandbox, const struct nacre_err *failure);
+
+int nc_sandbox_create(struct nc_sandboxes *sandboxes, const char *tenant, json_t *body,
+	nc_sandbox_made made, void *context, struct nc_faults *faults, struct nacre_err *err);
+
+/* Nobody waits for what would be told to this context any more. */
+void nc_sandboxes_forget(struct nc_sandboxes *sandboxes, const void *context);
+
+/* tenant NULL: whosever. NULL: there is none. */
+struct nc_sandbox *nc_sandbox_find(
+	const struct nc_sandboxes *sandboxes, const char *tenant, const char *id);
+
+/* Calls back for each of the tenant's, the oldest first, until that returns false. */
+void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant,
+	bool (*visit)(void *context, struct nc_sandbox *sandbox), void *context);
+
+/* New values; NULL: no memory. */
+json_t *nc_sandbox_json(const struct nc_sandbox *sandbox);
+const char *nc_sandbox_id(const struct nc_sandbox *sandbox);
+const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "paused" */
+bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value);
+
+void nc_sandbox_destroy(struct nc_sandbox *sandbox);
+
+/* It ends so many seconds from now, at most as late as one made now could. */
+int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre_err *err);
+
+/* -EOPNOTSUPP with err: nothing here can stop it. */
+int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *err);
+
+/* What it uses now; told follows, from the loop, with a value that it borrows; NULL: it has ended.
+ */
+typedef void (*nc_sandbox_told)(void *context, const json_t *stats);
+int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *context);
+
+/* Who is told of a process. */
+struct nc_process_listener {
+	void *context;
+	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	/* once, as the last call; nc_process_json has how */
+	void (*ended)(void *context, struct nc_process *process);
+};
+
+/*
+ * Runs a command. The listener may be zeroed, and changed later. -EINVAL with faults; -EPERM with
+ * err: the policy refuses it; -EBUSY: it is paused, or has too many, or can run one at a time.
+ */
+int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
+	const struct nc_process_listener *listener, struct nc_process **ret_process,
+	struct nc_faults *faults, struct nacre_err *err);
+
+struct nc_process *nc_process_find(const struct nc_sandbox *sandbox, const char *id);
+void nc_processes_visit(const struct nc_sandbox *sandbox,
+	bool (*visit)(void *context, struct nc_process *process), void *context);
+void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener);
+
+const char *nc_process_id(const struct nc_process *process);
+bool nc_process_runs(const struct nc_process *process);
+
+/* With what it printed, and how it ended. */
+json_t *nc_process_json(const struct nc_process *process, bool with_output);
+
+/* How much was taken; 0 of something: try again later. -ESRCH: it has ended, or takes none. */
+ssize_t nc_process_write(struct nc_process *process, const char *data, size_t size);
+void nc_process_end_input(struct nc_process *process);
+int nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns);
+void nc_process_signal(struct nc_process *process, int signal);
+void nc_process_kill(struct nc_process *process); /* with everything that it started */
+
+/*
+ * Files, through nacre-files inside. words are its verb and paths, which end in NULL; input is
+ * copied. done follows, from the loop: error is 0 or -errno, data what it printed, good only
+ * during the call; -EFBIG: more than output_max.
+ */
+struct nc_file_work {
+	const char *const *words;
+	const char *input;
+	size_t input_size;
+	size_t output_max;
+	void *context;
+	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
+};
+
+int nc_sandbox_files(
+	struct nc_sandbox *sandbox, const struct nc_file_work *work, struct nacre_err *err);
+
+#endif

@@ -1,0 +1,91 @@
+/* A sandbox and its processes, as the files that make them up see them. */
+#ifndef NC_SANDBOX_PARTS_H
+#define NC_SANDBOX_PARTS_H
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "box/settle.h"
+#include "engine/access.h"
+#include "engine/output.h"
+#include "engine/sandbox.h"
+#include "engine/sandbox_spec.h"
+#include "policy/book.h"
+
+/* Processes of one sandbox that run at once, and that have ended and are still known. */
+#define NC_SANDBOX_RUNNING_MAX 32U
+#define NC_SANDBOX_ENDED_MAX 64U
+
+struct nc_process {
+	struct nc_sandbox *sandbox;
+	struct nc_process *next;
+	char id[NC_ID_SIZE];
+	json_t *command; /* as it was asked for */
+	bool terminal, background;
+	bool interactive; /* takes input while it runs */
+	struct nc_process_listener listener;
+	struct nc_command *running; /* NULL: it has ended */
+	uint64_t box_id;
+	char *input; /* that it began with */
+	char started[NC_CLOCK_STAMP_SIZE];
+	struct nc_output output[NC_STREAM_MAX];
+	uint64_t output_bytes, birth_ns;
+	struct nc_box_end end;
+	struct nacre_err failure;
+};
+
+struct nc_sandbox {
+	struct nc_sandboxes *all;
+	struct nc_sandbox *next;
+	char id[NC_ID_SIZE];
+	char tenant[NC_REQUEST_NAME_MAX + 1];
+	struct nc_sandbox_spec spec;
+	const struct nc_terms *terms;
+	struct nc_wish wish;
+	struct nc_access *access; /* NULL: nothing */
+	struct nc_box_limits limits;
+	struct nc_box_order order; /* of the box; its commands' are like it */
+	struct nc_word_list env;
+	uint64_t box_id;
+	struct nc_command *making; /* while it is made */
+	nc_sandbox_made made;
+	void *made_context;
+	bool lives, paused, ends;
+	char created[NC_CLOCK_STAMP_SIZE];
+	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
+	struct nc_process *processes;  /* the newest first */
+	size_t n_running;
+	struct nc_stats_wait *waiting; /* who wants to know how it is */
+};
+
+struct nc_sandboxes {
+	struct nc_sandboxes_setup setup;
+	struct nc_hub *hub;
+	struct nc_sandbox *list;
+	size_t count;
+	struct nc_file_task *tasks; /* work on files that is under way */
+};
+
+/* The order for a command in it: id, home, flags, limits; words are the caller's. */
+int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
+	struct nacre_err *err);
+
+/* Whether commands can run beside each other in it. */
+bool nc_sandbox_is_home(const struct nc_sandbox *sandbox);
+
+/* Writes all of them down for the next worker. */
+void nc_sandboxes_save(struct nc_sandboxes *sandboxes);
+
+/* Goes on with what was kept: whether this is one of its processes. */
+bool nc_process_resume(
+	struct nc_sandbox *sandbox, const json_t *saved, struct nc_adoption *adoption);
+json_t *nc_process_save(const struct nc_process *process);
+
+void nc_process_free(struct nc_process *process);
+
+/* The sandbox has gone: whoever listens is told. */
+void nc_processes_lose(struct nc_sandbox *sandbox);
+
+/* Work whose end is for this context (NULL: for any) has nobody to tell it to. */
+void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context);
+
+#endif

@@ -1,0 +1,610 @@
+/* What runs in a sandbox: processes, each a command with an end of its own, and work on files. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "box/outcome.h"
+#include "engine/sandbox_parts.h"
+#include "engine/work.h"
+
+#define OUTPUT_MAX (64ULL << 20)
+#define FILES_WALL_MS 60000U
+#define FILES_MEMORY (64ULL << 20)
+
+int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
+	struct nacre_err *err)
+{
+	struct nc_box_order *order = ret_order;
+
+	if (sandbox->paused)
+		return nc_err_set(err, -EBUSY, "The sandbox is paused: resume it first");
+	if (sandbox->n_running >= NC_SANDBOX_RUNNING_MAX)
+		return nc_err_set(
+			err, -EBUSY, "%zu commands run in the sandbox already", sandbox->n_running);
+	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running > 0)
+		return nc_err_set(
+			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
+	*order = sandbox->order;
+	order->flags |= flags;
+	order->rows = 24;
+	order->columns = 80;
+	if (nc_sandbox_is_home(sandbox)) {
+		order->id = nc_hub_box_id(sandbox->all->hub);
+		order->home = sandbox->box_id;
+	} else {
+		order->flags |= NC_ORDER_STAY;
+	}
+	if (sandbox->all->setup.memory_fd >= 0)
+		order->flags |= NC_ORDER_KEEP;
+	return 0;
+}
+
+void nc_process_free(struct nc_process *process)
+{
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		nc_output_done(&process->output[i]);
+	json_decref(process->command);
+	free(process->input);
+	free(process);
+}
+
+/* Only so many that have ended are remembered. */
+static void forget_old(struct nc_sandbox *sandbox)
+{
+	size_t n = 0;
+
+	for (struct nc_process **place = &sandbox->processes; *place;) {
+		struct nc_process *process = *place;
+
+		if (process->running || ++n <= NC_SANDBOX_ENDED_MAX) {
+			place = &process->next;
+			continue;
+		}
+		*place = process->next;
+		nc_process_free(process);
+	}
+}
+
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_process *process = context;
+
+	(void)nc_fd_close(door_fd);
+	process->birth_ns = birth_ns;
+}
+
+static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	struct nc_process *process = context;
+
+	nc_output_add(&process->output[stream], data, size);
+	if (process->listener.printed)
+		process->listener.printed(process->listener.context, stream, data, size);
+}
+
+static void tell_end(struct nc_process *process)
+{
+	struct nc_process_listener listener = process->listener;
+
+	process->listener = (struct nc_process_listener){0};
+	if (listener.ended)
+		listener.ended(listener.context, process);
+}
+
+static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	struct nc_process *process = context;
+	struct nc_sandbox *sandbox = process->sandbox;
+
+	process->running = NULL;
+	process->output_bytes = output_bytes;
+	process->end = *end;
+	if (failure)
+		process->failure = *failure;
+	else if (sandbox->ends && end->signal == SIGKILL)
+		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
+	sandbox->n_running--;
+	sandbox->used_ns = nc_clock_ns();
+	tell_end(process);
+	forget_old(sandbox);
+	nc_sandboxes_save(sandbox->all);
+}
+
+/* 'one word' for the shell, whatever is in it. */
+static void quote(struct nc_buf *out, const char *word)
+{
+	nc_buf_adds(out, "'");
+	for (; *word; word++) {
+		if (*word == '\'')
+			nc_buf_adds(out, "'\\''");
+		else
+			nc_buf_add(out, word, 1);
+	}
+	nc_buf_adds(out, "' ");
+}
+
+/* What the policy thinks of it, as a line of shell. */
+static int judge(
+	const struct nc_sandbox *sandbox, const struct nc_process_spec *spec, struct nacre_err *err)
+{
+	nc_buf_cleanup struct nc_buf line = NC_BUF(8U * NC_COMMAND_SIZE_MAX);
+	nc_cleanup(nc_report_freep) struct nc_report *report = NULL;
+	const struct nc_finding *finding;
+	size_t count;
+	int r;
+
+	for (size_t i = 0; i < spec->command.count; i++) {
+		if (spec->shell)
+			nc_buf_adds(&line, spec->command.words[i]);
+		else
+			quote(&line, spec->command.words[i]);
+	}
+	r = line.error < 0 ? line.error
+			   : nc_policy_analyse(sandbox->terms->analyser, NC_SHELL,
+				     nc_buf_text(&line), line.size, &report);
+	if (r < 0)
+		return nc_err_errno(err, r, "Analyse the command");
+	if (nc_report_verdict(report) != NC_VERDICT_REFUSE)
+		return 0;
+	finding = nc_report_findings(report, &count);
+	for (size_t i = 0; i < count; i++, finding++)
+		if (finding->refuses)
+			return nc_err_set(err, -EPERM,
+				"The policy '%s' refuses it: %s%s%s [%s]; instead: %s",
+				sandbox->terms->policy, finding->why, *finding->object ? ": " : "",
+				finding->object, finding->rule, finding->remedy);
+	return nc_err_set(err, -EPERM, "The policy '%s' refuses it", sandbox->terms->policy);
+}
+
+/* Words and environment of a command; the caller frees both lists. */
+static int fill_words(const struct nc_sandbox *sandbox, const struct nc_process_spec *spec,
+	struct nc_word_list *argv, struct nc_word_list *env)
+{
+	const struct nc_request_pairs *pairs = &spec->env;
+	nc_buf_cleanup struct nc_buf word = NC_BUF(NC_REQUEST_ENV_SIZE_MAX + 16);
+
+	if (spec->shell) {
+		nc_word_add(argv, "/bin/sh");
+		nc_word_add(argv, "-c");
+	}
+	for (size_t i = 0; i < spec->command.count; i++)
+		nc_word_add(argv, spec->command.words[i]);
+	nc_buf_add(&env->buf, sandbox->env.buf.data, sandbox->env.buf.size);
+	env->count = sandbox->env.count;
+	for (size_t i = 0; i < pairs->count; i++) {
+		word.size = 0;
+		nc_buf_addf(&word, "%s=%s", pairs->pair[i].name, pairs->pair[i].value);
+		nc_word_add(env, nc_buf_text(&word));
+	}
+	if (word.error < 0)
+		return word.error;
+	return argv->buf.error < 0 ? argv->buf.error : env->buf.error;
+}
+
+static void take_wishes(const struct nc_process_spec *spec, struct nc_box_order *order)
+{
+	if (spec->terminal)
+		order->flags |= NC_ORDER_TTY;
+	if (spec->wall_ms.given)
+		order->limits.wall_ms = spec->wall_ms.value;
+	else
+		order->limits.wall_ms = NC_SANDBOX_LIFE_MAX_MS; /* the sandbox has its own */
+	if (spec->rows.given)
+		order->rows = (uint32_t)spec->rows.value;
+	if (spec->columns.given)
+		order->columns = (uint32_t)spec->columns.value;
+	if (spec->dir)
+		(void)snprintf(order->dir, sizeof(order->dir), "%s", spec->dir);
+}
+
+static struct nc_process *process_new(
+	struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
+{
+	struct nc_process *process = calloc(1, sizeof(*process));
+
+	if (!process)
+		return NULL;
+	process->sandbox = sandbox;
+	process->terminal = spec->terminal;
+	process->background = spec->background;
+	process->interactive = spec->terminal || spec->keeps_input;
+	process->command = json_incref(json_object_get(spec->source, "command"));
+	process->input = spec->input ? strdup(spec->input) : NULL;
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		nc_output_init(&process->output[i], 1U << 20);
+	nc_clock_stamp(process->started);
+	if (nc_id_new("pr", process->id) < 0 || (spec->input && !process->input)) {
+		nc_process_free(process);
+		return NULL;
+	}
+	return process;
+}
+
+static void enlist(struct nc_process *process)
+{
+	struct nc_sandbox *sandbox = process->sandbox;
+
+	process->next = sandbox->processes;
+	sandbox->processes = process;
+	sandbox->n_running++;
+	sandbox->used_ns = nc_clock_ns();
+}
+
+static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+{
+	struct nc_command_spec spec = {.order = order,
+		.next = order->home == 0,
+		.image_fd = -EBADF,
+		.input_fd = -EBADF,
+		.interactive = process->interactive,
+		.input = process->interactive ? NULL : process->input,
+		.input_size = !process->interactive && process->input ? strlen(process->input) : 0,
+		.output_max = OUTPUT_MAX,
+		.context = process,
+		.started = on_started,
+		.printed = on_printed,
+		.ended = on_ended};
+	int r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
+
+	if (r < 0)
+		return r;
+	process->box_id = order->id;
+	enlist(process);
+	if (process->interactive && process->input)
+		(void)nc_command_write(process->running, process->input, strlen(process->input));
+	return 0;
+}
+
+int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
+	const struct nc_process_listener *listener, struct nc_process **ret_process,
+	struct nc_faults *faults, struct nacre_err *err)
+{
+	cleanup_process_spec struct nc_process_spec spec = {0};
+	struct nc_word_list argv = NC_WORD_LIST, env = NC_WORD_LIST;
+	struct nc_process *process = NULL;
+	struct nc_box_order order;
+	int r = nc_process_spec_read(json_incref(body), &spec, faults);
+
+	if (r == -EINVAL)
+		return r;
+	if (r == 0)
+		r = judge(sandbox, &spec, err);
+	if (r == 0)
+		r = nc_sandbox_order(sandbox, 0, &order, err);
+	if (r < 0)
+		return err->code < 0 ? r : nc_err_errno(err, r, "Read the request");
+	take_wishes(&spec, &order);
+	process = process_new(sandbox, &spec);
+	r = process ? fill_words(sandbox, &spec, &argv, &env) : -ENOMEM;
+	order.argv = nc_word_view(&argv);
+	order.env = nc_word_view(&env);
+	if (r < 0)
+		(void)nc_err_errno(err, r, "Take the command");
+	else
+		r = start(process, &order, err);
+	nc_buf_done(&argv.buf);
+	nc_buf_done(&env.buf);
+	if (r < 0) {
+		if (process)
+			nc_process_free(process);
+		return r;
+	}
+	process->listener = *listener;
+	nc_sandboxes_save(sandbox->all);
+	*ret_process = process;
+	return 0;
+}
+
+struct nc_process *nc_process_find(const struct nc_sandbox *sandbox, const char *id)
+{
+	struct nc_process *process = sandbox->processes;
+
+	while (process && !nc_streq(process->id, id))
+		process = process->next;
+	return process;
+}
+
+void nc_processes_visit(const struct nc_sandbox *sandbox,
+	bool (*visit)(void *context, struct nc_process *process), void *context)
+{
+	for (struct nc_process *next, *p = sandbox->processes; p; p = next) {
+		next = p->next;
+		if (!visit(context, p))
+			return;
+	}
+}
+
+void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
+{
+	process->listener = *listener;
+}
+
+const char *nc_process_id(const struct nc_process *process)
+{
+	return process->id;
+}
+
+bool nc_process_runs(const struct nc_process *process)
+{
+	return process->running != NULL;
+}
+
+/* How it ended, beside what is told of every process. */
+static int add_end(const struct nc_process *process, json_t *object)
+{
+	const struct nc_box_end *end = &process->end;
+	bool failed = process->failure.code < 0;
+	json_t *none = json_null();
+	int r = 0;
+
+	r |= json_object_set_new(
+		object, "status", json_string(failed ? "error" : nc_outcome_status(end)));
+	r |= json_object_set_new(object, "exit_code", failed ? none : nc_outcome_code(end));
+	r |= json_object_set_new(object, "signal", failed ? none : nc_outcome_signal(end));
+	r |= json_object_set_new(
+		object, "error", failed ? json_string(process->failure.message) : none);
+	if (!failed)
+		r |= json_object_set_new(object, "usage",
+			nc_outcome_usage(end, process->output_bytes, process->birth_ns));
+	if (!failed)
+		r |= json_object_set_new(object, "limits_hit", nc_outcome_hit(end));
+	return r;
+}
+
+json_t *nc_process_json(const struct nc_process *process, bool with_output)
+{
+	json_t *object = json_pack("{s:s, s:s, s:O, s:s, s:b, s:b}", "id", process->id, "state",
+		process->running ? "running" : "ended", "command", process->command, "started",
+		process->started, "terminal", process->terminal, "background", process->background);
+	int r = object ? 0 : -1;
+
+	if (r == 0 && !process->running)
+		r = add_end(process, object);
+	if (r == 0 && with_output) {
+		r |= json_object_set_new(
+			object, "stdout", nc_output_json(&process->output[NC_STREAM_OUTPUT]));
+		r |= json_object_set_new(
+			object, "stderr", nc_output_json(&process->output[NC_STREAM_ERROR]));
+		r |= json_object_set_new(object, "truncated",
+			json_boolean(nc_output_is_cut(&process->output[NC_STREAM_OUTPUT]) ||
+				     nc_output_is_cut(&process->output[NC_STREAM_ERROR])));
+	}
+	if (r == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
+ssize_t nc_process_write(struct nc_process *process, const char *data, size_t size)
+{
+	if (!process->running || !process->interactive)
+		return -ESRCH;
+	process->sandbox->used_ns = nc_clock_ns();
+	return (ssize_t)nc_command_write(process->running, data, size);
+}
+
+void nc_process_end_input(struct nc_process *process)
+{
+	if (process->running && process->interactive)
+		nc_command_end_input(process->running);
+}
+
+int nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns)
+{
+	return process->running ? nc_command_resize(process->running, rows, columns) : -ESRCH;
+}
+
+void nc_process_signal(struct nc_process *process, int signal)
+{
+	if (process->running)
+		nc_command_signal(process->running, signal);
+}
+
+/* In a sandbox without groups the box would go with it; its end then takes all that it started. */
+void nc_process_kill(struct nc_process *process)
+{
+	if (!process->running)
+		return;
+	if (nc_sandbox_is_home(process->sandbox))
+		nc_command_cancel(process->running);
+	else
+		nc_command_signal(process->running, SIGKILL);
+}
+
+json_t *nc_process_save(const struct nc_process *process)
+{
+	return json_pack("{s:s, s:I, s:O, s:s, s:b, s:b}", "id", process->id, "box",
+		(json_int_t)process->box_id, "command", process->command, "started",
+		process->started, "interactive", process->interactive, "background",
+		process->background);
+}
+
+static const json_t *find_saved(const json_t *saved, uint64_t box_id)
+{
+	size_t i;
+	json_t *process;
+
+	json_array_foreach(json_object_get(saved, "processes"), i,
+		process) if ((uint64_t)json_integer_value(json_object_get(process, "box")) ==
+			     box_id) return process;
+	return NULL;
+}
+
+bool nc_process_resume(
+	struct nc_sandbox *sandbox, const json_t *saved, struct nc_adoption *adoption)
+{
+	const json_t *kept = find_saved(saved, adoption->id);
+	const char *id = json_string_value(json_object_get(kept, "id"));
+	const char *started = json_string_value(json_object_get(kept, "started"));
+	const struct nc_process_spec spec = {.source = (json_t *)(uintptr_t)kept,
+		.terminal = adoption->terminal_fd >= 0,
+		.background = json_is_true(json_object_get(kept, "background")),
+		.keeps_input = json_is_true(json_object_get(kept, "interactive"))};
+	struct nc_process *process = id && started ? process_new(sandbox, &spec) : NULL;
+	struct nc_command_spec command = {.interactive = spec.keeps_input,
+		.output_max = OUTPUT_MAX,
+		.context = process,
+		.started = on_started,
+		.printed = on_printed,
+		.ended = on_ended};
+
+	if (!process)
+		return false;
+	(void)snprintf(process->id, sizeof(process->id), "%s", id);
+	(void)snprintf(process->started, sizeof(process->started), "%s", started);
+	process->box_id = adoption->id;
+	if (nc_hub_adopt(sandbox->all->hub, adoption, &command, &process->running) < 0) {
+		nc_process_free(process);
+		return false;
+	}
+	enlist(process);
+	return true;
+}
+
+void nc_processes_lose(struct nc_sandbox *sandbox)
+{
+	for (struct nc_process *p = sandbox->processes; p; p = p->next) {
+		if (!p->running)
+			continue;
+		/* their ends come, or have come, and find nobody */
+		nc_command_disown(p->running);
+		p->running = NULL;
+		p->end.cause = NC_CAUSE_CANCEL;
+		tell_end(p);
+	}
+}
+
+/* Work on files: one command of nacre-files, whose exit status is an errno. */
+struct nc_file_task {
+	struct nc_file_task *next, **place;
+	struct nc_file_work asked;
+	struct nc_buf printed;
+	char *input; /* a copy: whoever asked may go */
+	char sandbox[NC_ID_SIZE];
+};
+
+void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
+{
+	for (struct nc_file_task *task = sandboxes->tasks; task; task = task->next)
+		if (!context || task->asked.context == context)
+			task->asked.done = NULL;
+}
+
+static void task_free(struct nc_file_task *task)
+{
+	if (task->place) {
+		*task->place = task->next;
+		if (task->next)
+			task->next->place = task->place;
+	}
+	nc_buf_done(&task->printed);
+	free(task->input);
+	free(task);
+}
+
+static void task_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	struct nc_file_task *task = context;
+
+	if (stream == NC_STREAM_OUTPUT) /* what it says on the other is the status in words */
+		nc_buf_add(&task->printed, data, size);
+}
+
+static void task_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	struct nc_file_task *task = context;
+	int error = failure ? failure->code : end->code > 0 ? -(int)end->code : 0;
+
+	(void)output_bytes;
+	if (error == 0 && (end->signal || end->cause != NC_CAUSE_EXIT))
+		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -EIO;
+	if (error == 0)
+		error = task->printed.error;
+	if (task->asked.done)
+		task->asked.done(task->asked.context, task->sandbox, error,
+			nc_buf_text(&task->printed), task->printed.size);
+	task_free(task);
+}
+
+static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc_file_work *asked)
+{
+	struct nc_sandboxes *sandboxes = sandbox->all;
+	struct nc_file_task *task = calloc(1, sizeof(*task));
+
+	if (!task)
+		return NULL;
+	task->asked = *asked;
+	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
+	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
+	if (asked->input_size > 0) {
+		task->input = malloc(asked->input_size);
+		if (!task->input) {
+			free(task);
+			return NULL;
+		}
+		memcpy(task->input, asked->input, asked->input_size);
+	}
+	task->next = sandboxes->tasks;
+	task->place = &sandboxes->tasks;
+	if (task->next)
+		task->next->place = &task->next;
+	sandboxes->tasks = task;
+	return task;
+}
+
+static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
+	struct nc_box_order *order, struct nacre_err *err)
+{
+	struct nc_word_list argv = NC_WORD_LIST;
+	struct nc_command *command;
+	const struct nc_command_spec spec = {.order = order,
+		.next = order->home == 0,
+		.image_fd = -EBADF,
+		.input_fd = -EBADF,
+		.input = task->input,
+		.input_size = task->asked.input_size,
+		.output_max = UINT64_MAX,
+		.context = task,
+		.printed = task_printed,
+		.ended = task_ended};
+	int r;
+
+	nc_word_add(&argv, "nacre-files");
+	for (const char *const *word = task->asked.words; *word; word++)
+		nc_word_add(&argv, *word);
+	order->argv = nc_word_view(&argv);
+	r = argv.buf.error < 0 ? nc_err_errno(err, argv.buf.error, "Work on files")
+			       : nc_hub_start(sandbox->all->hub, &spec, &command, err);
+	nc_buf_done(&argv.buf);
+	task->asked.words = NULL;
+	return r;
+}
+
+int nc_sandbox_files(
+	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+{
+	struct nc_file_task *task;
+	struct nc_box_order order;
+	int r = nc_sandbox_order(sandbox, NC_ORDER_FILES, &order, err);
+
+	if (r < 0)
+		return r;
+	order.flags &= ~(uint32_t)NC_ORDER_KEEP;
+	order.limits.wall_ms = FILES_WALL_MS;
+	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
+	task = task_new(sandbox, asked);
+	if (!task)
+		return nc_err_errno(err, -ENOMEM, "Work on files");
+	sandbox->used_ns = nc_clock_ns();
+	r = start_task(sandbox, task, &order, err);
+	if (r < 0)
+		task_free(task);
+	return r;
+}

@@ -1,0 +1,8 @@
+/* What nacre-files does with single paths. */
+#ifndef NC_INSIDE_TREE_VERBS_H
+#define NC_INSIDE_TREE_VERBS_H
+
+/* argv begins with the verb. The exit status: 0 or an errno; -1: there is no such verb. */
+int nc_tree_verb(int argc, char **argv);
+
+#endif

@@ -1,0 +1,171 @@
+/* The past, for the daemon: the side that asks. */
+#include "server/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/frame.h"
+#include "base/limits.h"
+#include "box/poll.h"
+
+#define CHUNK 65536
+#define WAITING_MAX 256U
+#define QUESTION_MAX 4096U
+
+struct question {
+	struct question *next;
+	json_int_t n;
+	nc_archive_answer answer; /* NULL: nobody waits any more */
+	void *context;
+};
+
+struct nc_archive {
+	int fd;
+	struct nc_poll *poll;
+	struct nc_frame_in in;
+	struct nc_frame_out out;
+	struct question *asked, **asked_end; /* answers come in this order */
+	size_t n_asked;
+	json_int_t last_n;
+};
+
+/* The first of those that wait has its answer. */
+static void settle(struct nc_archive *archive, const json_t *answer)
+{
+	struct question *question = archive->asked;
+
+	archive->asked = question->next;
+	if (!archive->asked)
+		archive->asked_end = &archive->asked;
+	archive->n_asked--;
+	if (question->answer)
+		question->answer(question->context, answer);
+	free(question);
+}
+
+static void lose(struct nc_archive *archive)
+{
+	archive->poll = nc_poll_free(archive->poll);
+	archive->fd = nc_fd_close(archive->fd);
+	while (archive->asked)
+		settle(archive, NULL);
+}
+
+static void flush(struct nc_archive *archive)
+{
+	if (nc_frame_send(&archive->out, archive->fd) < 0)
+		lose(archive);
+	else
+		nc_poll_set(archive->poll,
+			UV_READABLE | (nc_frame_unsent(&archive->out) ? UV_WRITABLE : 0));
+}
+
+/* What was read; -errno: it is no answer. */
+static int take(struct nc_archive *archive, const char *data, size_t size)
+{
+	struct nacre_err err = {0};
+	int r = 0;
+
+	while (r >= 0 && size > 0) {
+		cleanup_json json_t *answer = NULL;
+		size_t used;
+
+		r = nc_frame_take(&archive->in, data, size, &used, &answer, &err);
+		if (r <= 0)
+			break;
+		if (!archive->asked ||
+			json_integer_value(json_object_get(answer, "n")) != archive->asked->n)
+			return -EPROTO;
+		settle(archive, answer);
+		data += used;
+		size -= used;
+	}
+	return r;
+}
+
+static void on_ready(void *context, int events)
+{
+	struct nc_archive *archive = context;
+	char chunk[CHUNK];
+	ssize_t n;
+
+	if (events & UV_READABLE) {
+		n = read(archive->fd, chunk, sizeof(chunk));
+		if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN) ||
+			(n > 0 && take(archive, chunk, (size_t)n) < 0)) {
+			lose(archive);
+			return;
+		}
+	}
+	if (archive->fd >= 0)
+		flush(archive);
+}
+
+int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive)
+{
+	struct nc_archive *archive = calloc(1, sizeof(*archive));
+	int r = -ENOMEM;
+
+	if (archive) {
+		*archive = (struct nc_archive){.fd = fd,
+			.in = {.max = NC_FRAME_REPLY_MAX, .max_values = NC_FRAME_REPLY_VALUES_MAX},
+			.out = {.buf = NC_BUF(WAITING_MAX * QUESTION_MAX)}};
+		archive->asked_end = &archive->asked;
+		r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0
+			    ? -errno
+			    : nc_poll_new(loop, fd, UV_READABLE, on_ready, archive, &archive->poll);
+	}
+	if (r < 0) {
+		(void)close(fd);
+		free(archive);
+		return r;
+	}
+	*ret_archive = archive;
+	return 0;
+}
+
+void nc_archive_free(struct nc_archive *archive)
+{
+	if (!archive)
+		return;
+	lose(archive);
+	nc_frame_in_done(&archive->in);
+	nc_frame_out_done(&archive->out);
+	free(archive);
+}
+
+int nc_archive_ask(
+	struct nc_archive *archive, json_t *question, nc_archive_answer answer, void *context)
+{
+	struct question *asked = calloc(1, sizeof(*asked));
+	int r = !asked || !question		  ? -ENOMEM
+		: archive->fd < 0		  ? -ECONNRESET
+		: archive->n_asked >= WAITING_MAX ? -EAGAIN
+						  : 0;
+
+	if (r == 0)
+		r = json_object_set_new(question, "n", json_integer(++archive->last_n)) < 0
+			    ? -ENOMEM
+			    : nc_frame_put(&archive->out, json_incref(question), QUESTION_MAX);
+	json_decref(question);
+	if (r < 0) {
+		free(asked);
+		return r;
+	}
+	*asked = (struct question){.n = archive->last_n, .answer = answer, .context = context};
+	*archive->asked_end = asked;
+	archive->asked_end = &asked->next;
+	archive->n_asked++;
+	nc_poll_set(archive->poll, UV_READABLE | UV_WRITABLE);
+	return 0;
+}
+
+void nc_archive_forget(struct nc_archive *archive, const void *context)
+{
+	for (struct question *asked = archive->asked; asked; asked = asked->next)
+		if (asked->context == context)
+			asked->answer = NULL;
+}

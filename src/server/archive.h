@@ -1,0 +1,48 @@
+/*
+ * The past, for the daemon: a process of its own reads the history, since the daemon may not. It
+ * has the rights of `nacre history` (the recorder's user, no other file, no other system call) and
+ * answers questions as frames (base/frame.h), one after the other, so that a long answer holds up
+ * nobody but those who ask for the past.
+ *
+ *	{"n": 1, "op": "list", "status"?, "language"?, "since"?, "tenant"?, "before"?, "limit"}
+ *		-> {"n": 1, "executions": [...]}
+ *	{"op": "show", "id", "tenant"?}		-> {"executions": [...]}, each with "kept"
+ *	{"op": "blob", "id", "tenant"?, "which"}	-> {"base64"}; which: code, stdout, stderr
+ *	{"op": "head"}				-> {"head"}
+ *	{"op": "verify", "head"?}		-> {"ok", "lines", "damages", ...}
+ *	anything that fails			-> {"error", "code"}
+ */
+#ifndef NC_ARCHIVE_H
+#define NC_ARCHIVE_H
+
+#include <uv.h>
+
+#include "base/json.h"
+
+struct nc_archive;
+
+/*
+ * Forks the reader, with the caller's rights: to be called before privilege is dropped, while there
+ * is one thread, after the recorder has made the history. index_fd is a directory for its index.
+ * Returns our end of the socket. It ends when that is closed everywhere.
+ */
+int nc_archive_start(int index_fd, struct nacre_err *err);
+
+/* Takes over the socket. */
+int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive);
+void nc_archive_free(struct nc_archive *archive);
+
+/* Borrows the answer; NULL: the reader is gone. */
+typedef void (*nc_archive_answer)(void *context, const json_t *answer);
+
+/*
+ * Asks; takes over the question, which has no "n" yet. answer follows, from the loop. -EAGAIN: too
+ * many wait; -ECONNRESET: the reader is gone; -ENOMEM.
+ */
+int nc_archive_ask(
+	struct nc_archive *archive, json_t *question, nc_archive_answer answer, void *context);
+
+/* Nobody waits for what would be told to this context any more. */
+void nc_archive_forget(struct nc_archive *archive, const void *context);
+
+#endif

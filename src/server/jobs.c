@@ -1,0 +1,661 @@
+/* Executions that were asked for over HTTP. */
+#include "server/jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "engine/request.h"
+#include "server/reply.h"
+
+/* How long a job with events goes on when nobody listens. */
+#define ALONE_NS (30 * NC_NS_PER_S)
+
+struct event {
+	struct event *next;
+	uint64_t number;
+	size_t size;
+	char text[];
+};
+
+/* An exchange that is answered when the job has ended. */
+struct waiter {
+	struct waiter *next;
+	struct nc_job *job;
+	struct nc_exchange *exchange;
+	uint64_t until_ns; /* 0: for ever */
+	bool whole;	   /* answered with the job, not with its reply */
+};
+
+/* An exchange that is told of events. */
+struct watcher {
+	struct watcher *next;
+	struct nc_job *job; /* NULL: it was forgotten */
+	struct nc_exchange *exchange;
+	uint64_t seen;	 /* the number of the last event that was sent whole */
+	uint64_t within; /* of the one that is being sent */
+	size_t at;	 /* bytes of it that were sent */
+	char gap[96];	 /* what is sent before: some are missing */
+	size_t gap_at;
+};
+
+struct nc_job {
+	struct nc_jobs *jobs;
+	struct nc_job *next; /* older */
+	char id[NC_ID_SIZE], request[NC_ID_SIZE];
+	char tenant[NC_REQUEST_NAME_MAX + 1];
+	char created[NC_CLOCK_STAMP_SIZE];
+	unsigned int flags;
+	struct nc_execution *execution; /* NULL: it has ended */
+	struct nc_quota_share share;
+	json_t *reply; /* once it has ended; or NULL */
+	size_t reply_size;
+	struct event *events, **events_end;
+	size_t events_size;
+	uint64_t n_events;
+	struct waiter *waiters;
+	struct watcher *watchers;
+	uint64_t alone_ns; /* since when nobody watches; 0: somebody does */
+	bool refused;	   /* over its tenant's quota: nobody is told of it */
+};
+
+struct nc_jobs {
+	struct nc_server *server;
+	struct nc_job *first;
+	size_t count, n_open, kept_size;
+};
+
+static const char *const stream_names[NC_STREAM_MAX] = {"stdout", "stderr"};
+
+struct nc_jobs *nc_jobs_new(struct nc_server *server)
+{
+	struct nc_jobs *jobs = calloc(1, sizeof(*jobs));
+
+	if (jobs)
+		jobs->server = server;
+	return jobs;
+}
+
+/* ---- events ---- */
+
+static void drop_event(struct nc_job *job)
+{
+	struct event *event = job->events;
+
+	job->events = event->next;
+	if (!job->events)
+		job->events_end = &job->events;
+	job->events_size -= event->size;
+	job->jobs->kept_size -= event->size;
+	free(event);
+}
+
+static void wake_watchers(struct nc_job *job)
+{
+	for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next)
+		nc_exchange_wake(watcher->exchange);
+}
+
+/* Takes over the value. Without memory an event is missing, which its number shows. */
+static void tell(struct nc_job *job, const char *name, json_t *value)
+{
+	cleanup_free char *data = value ? json_dumps(value, JSON_COMPACT) : NULL;
+	char head[96];
+	struct event *event;
+	size_t head_size, data_size;
+
+	json_decref(value);
+	job->n_events++;
+	if (!data)
+		return;
+	head_size = (size_t)snprintf(
+		head, sizeof(head), "id: %" PRIu64 "\nevent: %s\ndata: ", job->n_events, name);
+	data_size = strlen(data);
+	event = malloc(sizeof(*event) + head_size + data_size + 2);
+	if (!event)
+		return;
+	*event = (struct event){.number = job->n_events, .size = head_size + data_size + 2};
+	memcpy(event->text, head, head_size);
+	memcpy(event->text + head_size, data, data_size);
+	memcpy(event->text + head_size + data_size, "\n\n", 2);
+	*job->events_end = event;
+	job->events_end = &event->next;
+	job->events_size += event->size;
+	job->jobs->kept_size += event->size;
+	while (job->events->next && job->events_size > NC_JOB_EVENTS_MAX)
+		drop_event(job);
+	wake_watchers(job);
+}
+
+/* What it is to send next; NULL: nothing yet. */
+static const struct event *next_event(struct watcher *watcher)
+{
+	const struct event *event = watcher->job->events;
+
+	while (event && event->number <= watcher->seen)
+		event = event->next;
+	if (!event || watcher->at > 0 || event->number == watcher->seen + 1)
+		return event;
+	(void)snprintf(watcher->gap, sizeof(watcher->gap),
+		"event: gap\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64 "}\n\n",
+		watcher->seen + 1, event->number - 1);
+	watcher->gap_at = 0;
+	watcher->seen = event->number - 1;
+	return event;
+}
+
+static size_t copy(char *data, size_t size, const char *text, size_t text_size)
+{
+	size_t n = text_size < size ? text_size : size;
+
+	memcpy(data, text, n);
+	return n;
+}
+
+static ssize_t pull_events(void *source, char *data, size_t size)
+{
+	struct watcher *watcher = source;
+	const struct event *event;
+	size_t filled = 0;
+
+	while (watcher->job && filled < size) {
+		size_t n, gap;
+
+		event = next_event(watcher);
+		gap = strlen(watcher->gap);
+		if (watcher->gap_at < gap) {
+			n = copy(data + filled, size - filled, watcher->gap + watcher->gap_at,
+				gap - watcher->gap_at);
+			watcher->gap_at += n;
+			filled += n;
+			continue;
+		}
+		watcher->gap[0] = '\0';
+		watcher->gap_at = 0;
+		if (!event)
+			break;
+		/* its rest is gone, too slow: who comes back is told of the gap */
+		if (watcher->at > 0 && watcher->within != event->number)
+			return -1;
+		watcher->within = event->number;
+		n = copy(data + filled, size - filled, event->text + watcher->at,
+			event->size - watcher->at);
+		watcher->at += n;
+		filled += n;
+		if (watcher->at == event->size) {
+			watcher->seen = event->number;
+			watcher->at = 0;
+		}
+	}
+	if (filled > 0)
+		return (ssize_t)filled;
+	return watcher->job && (watcher->job->execution || watcher->seen < watcher->job->n_events)
+		       ? 0
+		       : -1;
+}
+
+static void unplug_events(void *source)
+{
+	struct watcher *watcher = source;
+	struct nc_job *job = watcher->job;
+	struct watcher **place = job ? &job->watchers : NULL;
+
+	while (place && *place && *place != watcher)
+		place = &(*place)->next;
+	if (place && *place)
+		*place = watcher->next;
+	if (job && !job->watchers)
+		job->alone_ns = nc_clock_ns();
+	free(watcher);
+}
+
+void nc_job_watch(struct nc_job *job, struct nc_exchange *exchange, uint64_t last)
+{
+	struct watcher *watcher = calloc(1, sizeof(*watcher));
+
+	if (!watcher) {
+		nc_problem(exchange, 500, "internal_error", NULL, NULL, "Out of memory");
+		return;
+	}
+	watcher->job = job;
+	watcher->exchange = exchange;
+	watcher->seen = last;
+	watcher->next = job->watchers;
+	job->watchers = watcher;
+	job->alone_ns = 0;
+	nc_reply_stream(exchange, "text/event-stream", watcher, pull_events, unplug_events);
+}
+
+/* ---- what is kept ---- */
+
+static void job_free(struct nc_job *job)
+{
+	while (job->events)
+		drop_event(job);
+	while (job->waiters) { /* when all of it ends: their exchanges are gone already */
+		struct waiter *waiter = job->waiters;
+
+		job->waiters = waiter->next;
+		free(waiter);
+	}
+	for (struct watcher *watcher = job->watchers; watcher; watcher = watcher->next) {
+		watcher->job = NULL;
+		nc_exchange_wake(watcher->exchange);
+	}
+	job->jobs->kept_size -= job->reply_size;
+	json_decref(job->reply);
+	free(job);
+}
+
+static void forget(struct nc_jobs *jobs, struct nc_job **place)
+{
+	struct nc_job *job = *place;
+
+	*place = job->next;
+	jobs->count--;
+	job_free(job);
+}
+
+static void forget_job(struct nc_job *job)
+{
+	struct nc_job **place = &job->jobs->first;
+
+	while (*place != job)
+		place = &(*place)->next;
+	forget(job->jobs, place);
+}
+
+/* Forgets the oldest that have ended until there is room. */
+static void make_room(struct nc_jobs *jobs)
+{
+	while (jobs->count >= NC_HTTP_JOBS_MAX || jobs->kept_size > NC_JOBS_KEPT_MAX) {
+		struct nc_job **oldest = NULL;
+
+		for (struct nc_job **at = &jobs->first; *at; at = &(*at)->next)
+			if (!(*at)->execution && !(*at)->watchers && !(*at)->waiters)
+				oldest = at;
+		if (!oldest)
+			return;
+		forget(jobs, oldest);
+	}
+}
+
+void nc_jobs_free(struct nc_jobs *jobs)
+{
+	while (jobs && jobs->first)
+		forget(jobs, &jobs->first);
+	free(jobs);
+}
+
+/* ---- the engine tells ---- */
+
+static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	struct nc_job *job = context;
+	cleanup_free char *encoded = NULL;
+	bool plain = true;
+
+	for (size_t i = 0, n; plain && i < size; i += n) {
+		n = data[i] ? nc_text_utf8(data + i, size - i) : 0;
+		plain = n > 0;
+	}
+	if (!plain && nc_base64_encode(data, size, &encoded) < 0)
+		return;
+	tell(job, "output",
+		json_pack("{s:s, s:s%}", "stream", stream_names[stream], plain ? "text" : "base64",
+			plain ? data : encoded, plain ? size : strlen(encoded)));
+}
+
+static void on_progress(void *context, const char *text)
+{
+	tell(context, "progress", json_pack("{s:s}", "text", text));
+}
+
+static void answer(struct waiter *waiter)
+{
+	struct nc_job *job = waiter->job;
+	struct nc_exchange *exchange = waiter->exchange;
+
+	exchange->keeper = NULL;
+	if (waiter->whole)
+		nc_reply_json(exchange, 200, nc_job_json(job, true));
+	else
+		nc_reply_json(exchange, 200, json_incref(job->reply));
+	free(waiter);
+}
+
+static double cpu_seconds(const json_t *reply)
+{
+	const json_t *usage = json_object_get(reply, "usage");
+
+	return json_number_value(json_object_get(usage, "cpu_user_seconds")) +
+	       json_number_value(json_object_get(usage, "cpu_system_seconds"));
+}
+
+static void log_end(const struct nc_job *job)
+{
+	const char *status = json_string_value(json_object_get(job->reply, "status"));
+
+	nc_log(NC_LOG_INFO, "Execution ended", NC_LOG_TEXT("execution", job->id),
+		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant),
+		NC_LOG_TEXT("status", status ? status : "internal_error"));
+}
+
+static void on_done(void *context, json_t *reply)
+{
+	struct nc_job *job = context;
+	struct nc_jobs *jobs = job->jobs;
+	struct nc_server *server = jobs->server;
+
+	job->execution = NULL;
+	jobs->n_open--;
+	job->reply = reply ? reply
+			   : json_pack("{s:s, s:s, s:s}", "id", job->id, "status", "internal_error",
+				     "error", "Out of memory");
+	nc_quota_close(
+		server->quotas, job->tenant, &job->share, cpu_seconds(job->reply), nc_clock_ns());
+	if (job->refused) {
+		forget_job(job);
+		return;
+	}
+	nc_metrics_execution(server->metrics, job->reply);
+	log_end(job);
+	if (job->flags & NC_JOB_EVENTS)
+		tell(job, "done", json_incref(job->reply));
+	while (job->waiters) {
+		struct waiter *waiter = job->waiters;
+
+		job->waiters = waiter->next;
+		answer(waiter);
+	}
+	wake_watchers(job);
+	if (job->flags & NC_JOB_WAITED) {
+		forget_job(job);
+		return;
+	}
+	job->reply_size = json_dumpb(job->reply, NULL, 0, JSON_COMPACT);
+	jobs->kept_size += job->reply_size;
+	make_room(jobs);
+}
+
+/* ---- beginning ---- */
+
+/* What the request itself says; the tenant is the caller's and nobody else's. */
+static int read_request(struct nc_exchange *exchange, struct nc_request *ret_request)
+{
+	static struct nc_faults faults; /* large, and of this call alone */
+	const struct nc_caller *caller = &exchange->caller;
+	int r;
+
+	faults = (struct nc_faults){0};
+	r = nc_request_parse(
+		nc_buf_text(&exchange->body), exchange->body.size, ret_request, &faults);
+	if (r == -EINVAL) {
+		nc_problem_with(exchange, 400, "bad_request", faults.fault[0].pointer,
+			"See /docs, or docs/requests.md", faults.fault[0].message,
+			json_pack("{s:o}", "faults", nc_faults_json(&faults)));
+		return r;
+	}
+	if (r < 0) {
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+		return r;
+	}
+	if (ret_request->tenant[0] && !nc_streq(ret_request->tenant, caller->tenant)) {
+		nc_request_done(ret_request);
+		nc_problem(exchange, 403, "foreign_tenant", "/tenant", "Leave it out",
+			"The tenant comes from the key");
+		return -EPERM;
+	}
+	(void)snprintf(ret_request->tenant, sizeof(ret_request->tenant), "%s", caller->tenant);
+	return 0;
+}
+
+static bool is_over_quota(
+	struct nc_server *server, struct nc_exchange *exchange, const struct nc_quota_share *share)
+{
+	struct nc_quota_refusal refusal = {0};
+	int r = nc_quota_check(server->quotas, &server->config->serve, exchange->caller.tenant,
+		share, nc_clock_ns(), &refusal);
+
+	if (r == 0)
+		return false;
+	nc_problem(exchange, 429, "quota", refusal.quota, "Try again later",
+		"The quota of the tenant is used up: %s is %" PRIu64,
+		refusal.quota ? refusal.quota : "tenants", refusal.limit);
+	nc_reply_retry(exchange, refusal.retry_seconds ? refusal.retry_seconds : 60);
+	return true;
+}
+
+static struct nc_job *job_new(
+	struct nc_jobs *jobs, const struct nc_exchange *exchange, unsigned int flags)
+{
+	struct nc_job *job = calloc(1, sizeof(*job));
+
+	if (!job)
+		return NULL;
+	job->jobs = jobs;
+	job->flags = flags;
+	job->events_end = &job->events;
+	nc_clock_stamp(job->created);
+	(void)snprintf(job->tenant, sizeof(job->tenant), "%s", exchange->caller.tenant);
+	(void)snprintf(job->request, sizeof(job->request), "%s", exchange->id);
+	return job;
+}
+
+static int submit(struct nc_job *job, struct nc_request *request, struct nacre_err *err)
+{
+	const struct nc_listener listener = {.context = job,
+		.printed = job->flags & NC_JOB_EVENTS ? on_printed : NULL,
+		.progress = job->flags & NC_JOB_EVENTS ? on_progress : NULL,
+		.done = on_done};
+	struct nc_engine *engine = job->jobs->server->setup.engine;
+	const struct nc_box_limits *limits;
+	int r = nc_engine_submit(engine, request, -EBADF, &listener, &job->execution, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(job->id, sizeof(job->id), "%s", nc_execution_id(job->execution));
+	limits = nc_execution_limits(job->execution);
+	job->share = (struct nc_quota_share){
+		.memory_bytes = limits->memory_bytes, .disk_bytes = limits->disk_bytes};
+	return 0;
+}
+
+struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange, unsigned int flags)
+{
+	cleanup_request struct nc_request request = {0};
+	struct nacre_err err = {0};
+	struct nc_job *job;
+
+	if (is_over_quota(jobs->server, exchange, NULL) || read_request(exchange, &request) < 0)
+		return NULL;
+	make_room(jobs);
+	job = jobs->count < NC_HTTP_JOBS_MAX ? job_new(jobs, exchange, flags) : NULL;
+	if (!job) {
+		nc_problem(
+			exchange, 503, "busy", NULL, "Try again later", "Too many jobs are open");
+		nc_reply_retry(exchange, 1);
+		return NULL;
+	}
+	if (submit(job, &request, &err) < 0) {
+		nc_problem_err(exchange, &err);
+		free(job);
+		return NULL;
+	}
+	job->next = jobs->first;
+	jobs->first = job;
+	jobs->count++;
+	jobs->n_open++;
+	job->refused = is_over_quota(jobs->server, exchange, &job->share);
+	nc_quota_open(jobs->server->quotas, job->tenant, &job->share);
+	if (job->refused) {
+		nc_engine_cancel(job->execution);
+		return NULL;
+	}
+	nc_log(NC_LOG_INFO, "Execution asked for", NC_LOG_TEXT("execution", job->id),
+		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant));
+	if (flags & NC_JOB_EVENTS)
+		tell(job, "job", json_pack("{s:s}", "id", job->id));
+	return job;
+}
+
+/* ---- asking ---- */
+
+static bool is_of(const struct nc_job *job, const struct nc_caller *caller)
+{
+	return !job->refused &&
+	       (caller->role == NC_ROLE_ADMIN || nc_streq(job->tenant, caller->tenant));
+}
+
+struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id)
+{
+	for (struct nc_job *job = jobs->first; job; job = job->next)
+		if (nc_streq(job->id, id))
+			return is_of(job, caller) ? job : NULL;
+	return NULL;
+}
+
+const char *nc_job_id(const struct nc_job *job)
+{
+	return job->id;
+}
+
+static const char *state_of(const struct nc_job *job)
+{
+	return !job->execution				? "done"
+	       : nc_execution_has_begun(job->execution) ? "running"
+							: "queued";
+}
+
+json_t *nc_job_json(const struct nc_job *job, bool with_reply)
+{
+	json_t *value = json_pack("{s:s, s:s, s:O?, s:s, s:s}", "id", job->id, "state",
+		state_of(job), "status", json_object_get(job->reply, "status"), "created",
+		job->created, "tenant", job->tenant);
+
+	if (value && with_reply &&
+		json_object_set(value, "reply", job->reply ? job->reply : json_null()) < 0) {
+		json_decref(value);
+		value = NULL;
+	}
+	return value;
+}
+
+json_t *nc_jobs_json(
+	const struct nc_jobs *jobs, const struct nc_caller *caller, const char *state, size_t limit)
+{
+	cleanup_json json_t *list = json_array();
+
+	for (const struct nc_job *job = jobs->first; job && json_array_size(list) < limit;
+		job = job->next)
+		if (is_of(job, caller) && (!*state || nc_streq(state, state_of(job))) &&
+			json_array_append_new(list, nc_job_json(job, false)) < 0)
+			return NULL;
+	return take_ptr(list);
+}
+
+/* ---- waiting ---- */
+
+static void on_gone(struct nc_exchange *exchange)
+{
+	struct waiter *waiter = exchange->keeper;
+	struct nc_job *job = waiter->job;
+	struct waiter **place = &job->waiters;
+
+	while (*place != waiter)
+		place = &(*place)->next;
+	*place = waiter->next;
+	free(waiter);
+	if (job->flags & NC_JOB_WAITED && !job->waiters && job->execution) {
+		nc_log(NC_LOG_INFO, "Client hung up, cancelling", NC_LOG_TEXT("execution", job->id),
+			NC_LOG_TEXT("request", exchange->id));
+		nc_engine_cancel(job->execution);
+	}
+}
+
+static void wait_for(
+	struct nc_job *job, struct nc_exchange *exchange, uint64_t until_ns, bool whole)
+{
+	struct waiter *waiter = calloc(1, sizeof(*waiter));
+
+	if (!waiter) {
+		nc_problem(exchange, 500, "internal_error", NULL, NULL, "Out of memory");
+		return;
+	}
+	*waiter = (struct waiter){
+		.job = job, .exchange = exchange, .until_ns = until_ns, .whole = whole};
+	if (!job->execution || (until_ns && until_ns <= nc_clock_ns())) {
+		answer(waiter);
+		return;
+	}
+	waiter->next = job->waiters;
+	job->waiters = waiter;
+	exchange->keeper = waiter;
+	exchange->gone = on_gone;
+}
+
+void nc_job_reply(struct nc_job *job, struct nc_exchange *exchange)
+{
+	wait_for(job, exchange, 0, false);
+}
+
+void nc_job_wait(struct nc_job *job, struct nc_exchange *exchange, uint64_t timeout_ms)
+{
+	wait_for(job, exchange, nc_clock_ns() + timeout_ms * NC_NS_PER_MS, true);
+}
+
+void nc_job_cancel(struct nc_job *job)
+{
+	if (job->execution)
+		nc_engine_cancel(job->execution);
+}
+
+size_t nc_jobs_count(const struct nc_jobs *jobs)
+{
+	return jobs->count;
+}
+
+size_t nc_jobs_open(const struct nc_jobs *jobs)
+{
+	return jobs->n_open;
+}
+
+void nc_jobs_cancel_all(struct nc_jobs *jobs)
+{
+	for (struct nc_job *job = jobs->first; job; job = job->next)
+		nc_job_cancel(job);
+}
+
+void nc_jobs_tick(struct nc_jobs *jobs)
+{
+	uint64_t now = nc_clock_ns();
+
+	for (struct nc_job *job = jobs->first; job; job = job->next) {
+		struct waiter **place = &job->waiters;
+
+		while (*place) {
+			struct waiter *waiter = *place;
+
+			if (waiter->until_ns == 0 || waiter->until_ns > now) {
+				place = &waiter->next;
+				continue;
+			}
+			*place = waiter->next;
+			answer(waiter);
+		}
+		if (job->flags & NC_JOB_HEARD && job->execution && job->alone_ns &&
+			now - job->alone_ns > ALONE_NS) {
+			nc_log(NC_LOG_INFO, "Nobody listens, cancelling",
+				NC_LOG_TEXT("execution", job->id));
+			job->alone_ns = 0;
+			nc_engine_cancel(job->execution);
+		}
+	}
+}

@@ -1,0 +1,336 @@
+/* What is counted, for Prometheus. */
+#include "server/metrics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+#define BUCKETS_MAX 16
+#define LABEL_MAX 64U
+
+enum kind { COUNTER, GAUGE, HISTOGRAM };
+
+struct metric {
+	const char *name, *help;
+	enum kind kind;
+	const char *labels[NC_METRIC_LABELS];
+	const double *buckets; /* ending in INFINITY */
+};
+
+static const double seconds[] = {
+	0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, INFINITY};
+static const double short_seconds[] = {
+	0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, INFINITY};
+static const double bytes[] = {1 << 20, 4 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20,
+	512 << 20, 1024.0 * (1 << 20), 4096.0 * (1 << 20), INFINITY};
+
+static const struct metric metrics_table[NC_METRIC_MAX] = {
+	[NC_METRIC_EXECUTIONS] = {"nacre_executions_total", "Executions that have ended", COUNTER,
+		{"language", "tier", "status"}},
+	[NC_METRIC_DURATION] = {"nacre_execution_duration_seconds", "Wall time of executions",
+		HISTOGRAM, {"language"}, seconds},
+	[NC_METRIC_CPU] = {"nacre_execution_cpu_seconds_total", "CPU time of executions", COUNTER},
+	[NC_METRIC_MEMORY_PEAK] = {"nacre_execution_memory_peak_bytes",
+		"Most memory that an execution used", HISTOGRAM, {NULL}, bytes},
+	[NC_METRIC_OUTPUT] = {"nacre_execution_output_bytes_total", "What executions printed",
+		COUNTER},
+	[NC_METRIC_DENIALS] = {"nacre_denials_total", "What was refused, by rule and layer",
+		COUNTER, {"rule", "layer"}},
+	[NC_METRIC_RISK] = {"nacre_executions_by_risk_total",
+		"Executions by the risk that the policy found", COUNTER, {"risk"}},
+	[NC_METRIC_THREATS] = {"nacre_threats_total", "What the threat detector found", COUNTER,
+		{"signal"}},
+	[NC_METRIC_AUTH] = {"nacre_auth_total", "Requests by what became of their key", COUNTER,
+		{"outcome"}},
+	[NC_METRIC_START] = {"nacre_box_start_seconds", "From the order to the start of a program",
+		HISTOGRAM, {NULL}, short_seconds},
+	[NC_METRIC_QUEUE_WAIT] = {"nacre_queue_wait_seconds", "From the request to its turn",
+		HISTOGRAM, {NULL}, short_seconds},
+	[NC_METRIC_QUEUE] = {"nacre_queue_depth", "Executions that wait", GAUGE},
+	[NC_METRIC_HTTP] = {"nacre_http_requests_total", "Requests that were answered", COUNTER,
+		{"route", "method", "status"}},
+	[NC_METRIC_HTTP_DURATION] = {"nacre_http_request_duration_seconds",
+		"From the first line of a request to the end of its reply", HISTOGRAM, {"route"},
+		seconds},
+	[NC_METRIC_HTTP_OPEN] = {"nacre_http_requests_open", "Requests that are open", GAUGE},
+	[NC_METRIC_CONNECTIONS] = {"nacre_http_connections", "Connections", GAUGE},
+	[NC_METRIC_RUNNING] = {"nacre_executions_running", "Executions that run", GAUGE},
+	[NC_METRIC_ALLOWED_MEMORY] = {"nacre_allowed_memory_bytes",
+		"Memory that those that run are allowed", GAUGE},
+	[NC_METRIC_ALLOWED_CPU] = {"nacre_allowed_cpu_cores",
+		"Cores that those that run are allowed", GAUGE},
+	[NC_METRIC_JOBS] = {"nacre_jobs", "Executions that are known by their id", GAUGE},
+	[NC_METRIC_DISK_SIZE] = {"nacre_state_disk_size_bytes", "File system of the state", GAUGE},
+	[NC_METRIC_DISK_FREE] = {"nacre_state_disk_free_bytes", "What is free on it", GAUGE},
+	[NC_METRIC_PROCESS_CPU] = {"process_cpu_seconds_total", "CPU time of the daemon", COUNTER},
+	[NC_METRIC_PROCESS_MEMORY] = {"process_resident_memory_bytes", "Memory of the daemon",
+		GAUGE},
+	[NC_METRIC_UPTIME] = {"nacre_uptime_seconds", "Since the daemon began", GAUGE},
+	[NC_METRIC_ALERTS] = {"nacre_alert_firing", "Whether an alert fires", GAUGE,
+		{"alert", "kind"}},
+	[NC_METRIC_BUILD] = {"nacre_build_info", "Which version this is", GAUGE, {"version"}},
+};
+
+struct series {
+	char label[NC_METRIC_LABELS][LABEL_MAX + 1];
+	double value; /* or the sum of a histogram */
+	double count[BUCKETS_MAX];
+};
+
+struct family {
+	struct series *series;
+	size_t n_series;
+};
+
+struct nc_metrics {
+	struct family family[NC_METRIC_MAX];
+};
+
+struct nc_metrics *nc_metrics_new(void)
+{
+	return calloc(1, sizeof(struct nc_metrics));
+}
+
+void nc_metrics_free(struct nc_metrics *metrics)
+{
+	for (size_t i = 0; metrics && i < NC_METRIC_MAX; i++)
+		free(metrics->family[i].series);
+	free(metrics);
+}
+
+static size_t n_labels(const struct metric *metric)
+{
+	size_t n = 0;
+
+	while (n < NC_METRIC_LABELS && metric->labels[n])
+		n++;
+	return n;
+}
+
+static bool has_labels(const struct series *series, size_t n, const char *const *labels)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(series->label[i], labels[i], LABEL_MAX) != 0)
+			return false;
+	return true;
+}
+
+/* The series of these labels; that of "other" when there are too many; NULL: no memory. */
+static struct series *find(
+	struct nc_metrics *metrics, enum nc_metric which, const char *const *labels)
+{
+	static const char *const others[NC_METRIC_LABELS] = {"other", "other", "other"};
+	struct family *family = &metrics->family[which];
+	size_t n = n_labels(&metrics_table[which]);
+	struct series *more;
+
+	for (size_t i = 0; i < family->n_series; i++)
+		if (has_labels(&family->series[i], n, labels))
+			return &family->series[i];
+	if (family->n_series == NC_METRIC_SERIES_MAX)
+		return &family->series[NC_METRIC_SERIES_MAX - 1];
+	if (family->n_series == NC_METRIC_SERIES_MAX - 1)
+		labels = others;
+	more = reallocarray(family->series, family->n_series + 1, sizeof(*more));
+	if (!more)
+		return NULL;
+	family->series = more;
+	more += family->n_series++;
+	*more = (struct series){0};
+	for (size_t i = 0; i < n; i++)
+		(void)snprintf(more->label[i], sizeof(more->label[i]), "%s", labels[i]);
+	return more;
+}
+
+void nc_metrics_add(
+	struct nc_metrics *metrics, enum nc_metric metric, double value, const char *const *labels)
+{
+	const double *buckets = metrics_table[metric].buckets;
+	struct series *series = find(metrics, metric, labels);
+
+	if (!series)
+		return;
+	series->value += value;
+	for (size_t i = 0; buckets; i++)
+		if (value <= buckets[i]) {
+			series->count[i]++;
+			break;
+		}
+}
+
+void nc_metrics_set(
+	struct nc_metrics *metrics, enum nc_metric metric, double value, const char *const *labels)
+{
+	struct series *series = find(metrics, metric, labels);
+
+	if (series)
+		series->value = value;
+}
+
+double nc_metrics_sum(const struct nc_metrics *metrics, enum nc_metric metric)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < metrics->family[metric].n_series; i++)
+		sum += metrics->family[metric].series[i].value;
+	return sum;
+}
+
+double nc_metrics_sum_of(
+	const struct nc_metrics *metrics, enum nc_metric metric, size_t label, const char *word)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < metrics->family[metric].n_series; i++)
+		if (nc_streq(metrics->family[metric].series[i].label[label], word))
+			sum += metrics->family[metric].series[i].value;
+	return sum;
+}
+
+double nc_metrics_count(const struct nc_metrics *metrics, enum nc_metric metric)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < metrics->family[metric].n_series; i++)
+		for (size_t j = 0; j < BUCKETS_MAX; j++)
+			sum += metrics->family[metric].series[i].count[j];
+	return sum;
+}
+
+/* ---- what a reply tells ---- */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "none";
+}
+
+static double number(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+static void count_denials(struct nc_metrics *metrics, const json_t *denials)
+{
+	for (size_t i = 0; i < json_array_size(denials); i++) {
+		const json_t *denial = json_array_get(denials, i);
+		const char *labels[] = {text_of(denial, "rule"), text_of(denial, "layer")};
+
+		nc_metrics_add(metrics, NC_METRIC_DENIALS, 1, labels);
+	}
+}
+
+static void count_threats(struct nc_metrics *metrics, const json_t *alerts)
+{
+	for (size_t i = 0; i < json_array_size(alerts); i++) {
+		const char *labels[] = {text_of(json_array_get(alerts, i), "id")};
+
+		nc_metrics_add(metrics, NC_METRIC_THREATS, 1, labels);
+	}
+}
+
+void nc_metrics_execution(struct nc_metrics *metrics, const json_t *reply)
+{
+	const json_t *usage = json_object_get(reply, "usage");
+	const json_t *timings = json_object_get(reply, "timings");
+	const char *who[] = {
+		text_of(reply, "language"), text_of(reply, "tier"), text_of(reply, "status")};
+	const char *risk[] = {text_of(reply, "risk")};
+
+	nc_metrics_add(metrics, NC_METRIC_EXECUTIONS, 1, who);
+	nc_metrics_add(metrics, NC_METRIC_DURATION, number(reply, "execution_time"), who);
+	nc_metrics_add(metrics, NC_METRIC_CPU,
+		number(usage, "cpu_user_seconds") + number(usage, "cpu_system_seconds"), NULL);
+	nc_metrics_add(metrics, NC_METRIC_OUTPUT, number(usage, "output_bytes"), NULL);
+	nc_metrics_add(metrics, NC_METRIC_RISK, 1, risk);
+	nc_metrics_add(metrics, NC_METRIC_QUEUE_WAIT, number(timings, "queued"), NULL);
+	if (json_is_string(json_object_get(reply, "tier"))) { /* it had a box */
+		nc_metrics_add(
+			metrics, NC_METRIC_MEMORY_PEAK, number(usage, "memory_peak_bytes"), NULL);
+		nc_metrics_add(metrics, NC_METRIC_START, number(usage, "birth_seconds"), NULL);
+	}
+	count_denials(metrics, json_object_get(reply, "denials"));
+	count_threats(metrics, json_object_get(reply, "alerts"));
+}
+
+/* ---- the text ---- */
+
+static void add_escaped(struct nc_buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\\' || *text == '"')
+			nc_buf_addf(out, "\\%c", *text);
+		else
+			nc_buf_addf(out, "%c", (unsigned char)*text < ' ' ? '?' : *text);
+	}
+}
+
+static void add_labels(struct nc_buf *out, const struct metric *metric, const struct series *series,
+	const char *le)
+{
+	size_t n = n_labels(metric);
+
+	if (n == 0 && !le)
+		return;
+	nc_buf_adds(out, "{");
+	for (size_t i = 0; i < n; i++) {
+		nc_buf_addf(out, "%s%s=\"", i ? "," : "", metric->labels[i]);
+		add_escaped(out, series->label[i]);
+		nc_buf_adds(out, "\"");
+	}
+	if (le)
+		nc_buf_addf(out, "%sle=\"%s\"", n ? "," : "", le);
+	nc_buf_adds(out, "}");
+}
+
+static void add_histogram(
+	struct nc_buf *out, const struct metric *metric, const struct series *series)
+{
+	double sum = 0;
+
+	for (size_t i = 0;; i++) {
+		char le[32] = "+Inf";
+
+		sum += series->count[i];
+		if (!isinf(metric->buckets[i]))
+			(void)snprintf(le, sizeof(le), "%.10g", metric->buckets[i]);
+		nc_buf_addf(out, "%s_bucket", metric->name);
+		add_labels(out, metric, series, le);
+		nc_buf_addf(out, " %.17g\n", sum);
+		if (isinf(metric->buckets[i]))
+			break;
+	}
+	nc_buf_addf(out, "%s_sum", metric->name);
+	add_labels(out, metric, series, NULL);
+	nc_buf_addf(out, " %.17g\n%s_count", series->value, metric->name);
+	add_labels(out, metric, series, NULL);
+	nc_buf_addf(out, " %.17g\n", sum);
+}
+
+void nc_metrics_text(const struct nc_metrics *metrics, struct nc_buf *out)
+{
+	static const char *const kinds[] = {"counter", "gauge", "histogram"};
+
+	for (size_t i = 0; i < NC_METRIC_MAX; i++) {
+		const struct metric *metric = &metrics_table[i];
+		const struct family *family = &metrics->family[i];
+
+		nc_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
+			metric->name, kinds[metric->kind]);
+		for (size_t j = 0; j < family->n_series; j++) {
+			if (metric->kind == HISTOGRAM) {
+				add_histogram(out, metric, &family->series[j]);
+				continue;
+			}
+			nc_buf_adds(out, metric->name);
+			add_labels(out, metric, &family->series[j], NULL);
+			nc_buf_addf(out, " %.17g\n", family->series[j].value);
+		}
+	}
+}

@@ -1,0 +1,168 @@
+/* What each tenant has open and has used. */
+#include "server/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/text.h"
+
+#define MINUTE_NS (60 * NC_NS_PER_S)
+#define HOUR_NS (3600 * NC_NS_PER_S)
+#define MB (1ULL << 20)
+
+struct tenant {
+	char name[NC_REQUEST_NAME_MAX + 1];
+	uint64_t open;
+	struct nc_quota_share share;
+	/* a bucket that holds a minute's requests and fills steadily */
+	double tokens;
+	uint64_t filled_ns;
+	/* CPU time of this hour, and when that began */
+	double cpu_seconds;
+	uint64_t hour_ns;
+};
+
+struct nc_quotas {
+	struct tenant *tenants;
+	size_t count;
+};
+
+struct nc_quotas *nc_quotas_new(void)
+{
+	return calloc(1, sizeof(struct nc_quotas));
+}
+
+void nc_quotas_free(struct nc_quotas *quotas)
+{
+	if (quotas)
+		free(quotas->tenants);
+	free(quotas);
+}
+
+static struct tenant *find(struct nc_quotas *quotas, const char *name)
+{
+	struct tenant *more;
+
+	for (size_t i = 0; i < quotas->count; i++)
+		if (nc_streq(quotas->tenants[i].name, name))
+			return &quotas->tenants[i];
+	if (quotas->count == NC_TENANTS_MAX)
+		return NULL;
+	more = reallocarray(quotas->tenants, quotas->count + 1, sizeof(*more));
+	if (!more)
+		return NULL;
+	quotas->tenants = more;
+	more += quotas->count++;
+	*more = (struct tenant){.tokens = -1};
+	(void)snprintf(more->name, sizeof(more->name), "%s", name);
+	return more;
+}
+
+/* Its own value where it has one, else everybody's. */
+static uint64_t limit_of(const struct nc_serve_config *config, const char *tenant, size_t offset)
+{
+	const char *own = nc_map_find(&config->tenants, tenant);
+	const struct nc_value *value =
+		own ? (const void *)(own + offset) : (const struct nc_value *)NULL;
+
+	if (!value || !value->given)
+		value = (const void *)((const char *)&config->quotas + offset);
+	return value->number;
+}
+
+#define LIMIT(config, tenant, member)                                                              \
+	limit_of(config, tenant, offsetof(struct nc_quota_values, member))
+
+static int refuse(
+	struct nc_quota_refusal *refusal, const char *quota, uint64_t limit, double seconds)
+{
+	*refusal = (struct nc_quota_refusal){.quota = quota,
+		.limit = limit,
+		.retry_seconds = seconds < 1 ? 1 : (unsigned int)(seconds + 0.999)};
+	return -EDQUOT;
+}
+
+int nc_quota_request(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal)
+{
+	uint64_t limit = LIMIT(config, tenant, requests_per_minute);
+	struct tenant *who = find(quotas, tenant);
+	double per_ns = (double)limit / (double)MINUTE_NS;
+
+	if (!who)
+		return -ENOMEM;
+	if (limit == 0)
+		return 0;
+	if (who->tokens < 0)
+		who->tokens = (double)limit;
+	else
+		who->tokens += (double)(now_ns - who->filled_ns) * per_ns;
+	if (who->tokens > (double)limit)
+		who->tokens = (double)limit;
+	who->filled_ns = now_ns;
+	if (who->tokens < 1)
+		return refuse(ret_refusal, "requests_per_minute", limit,
+			(1 - who->tokens) / per_ns / (double)NC_NS_PER_S);
+	who->tokens--;
+	return 0;
+}
+
+static void turn_hour(struct tenant *who, uint64_t now_ns)
+{
+	if (who->hour_ns == 0 || now_ns - who->hour_ns >= HOUR_NS) {
+		who->hour_ns = now_ns;
+		who->cpu_seconds = 0;
+	}
+}
+
+int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
+	struct nc_quota_refusal *ret_refusal)
+{
+	uint64_t open = LIMIT(config, tenant, executions);
+	uint64_t cpu = LIMIT(config, tenant, cpu_seconds_per_hour);
+	uint64_t memory = LIMIT(config, tenant, memory_mb), disk = LIMIT(config, tenant, disk_mb);
+	struct tenant *who = find(quotas, tenant);
+
+	if (!who)
+		return -ENOMEM;
+	turn_hour(who, now_ns);
+	if (open > 0 && who->open >= open)
+		return refuse(ret_refusal, "executions", open, 1);
+	if (cpu > 0 && who->cpu_seconds >= (double)cpu)
+		return refuse(ret_refusal, "cpu_seconds_per_hour", cpu,
+			(double)(who->hour_ns + HOUR_NS - now_ns) / (double)NC_NS_PER_S);
+	if (share && memory > 0 && who->share.memory_bytes + share->memory_bytes > memory * MB)
+		return refuse(ret_refusal, "memory_mb", memory, 1);
+	if (share && disk > 0 && who->share.disk_bytes + share->disk_bytes > disk * MB)
+		return refuse(ret_refusal, "disk_mb", disk, 1);
+	return 0;
+}
+
+void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share)
+{
+	struct tenant *who = find(quotas, tenant);
+
+	if (!who)
+		return;
+	who->open++;
+	who->share.memory_bytes += share->memory_bytes;
+	who->share.disk_bytes += share->disk_bytes;
+}
+
+void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
+	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns)
+{
+	struct tenant *who = find(quotas, tenant);
+
+	if (!who || who->open == 0)
+		return;
+	who->open--;
+	who->share.memory_bytes -= share->memory_bytes;
+	who->share.disk_bytes -= share->disk_bytes;
+	turn_hour(who, now_ns);
+	who->cpu_seconds += cpu_seconds;
+}

@@ -1,0 +1,43 @@
+/* What each tenant has open and has used, held against its quotas (serve.yaml). */
+#ifndef NC_QUOTA_H
+#define NC_QUOTA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "config/config.h"
+
+struct nc_quotas;
+
+/* What one execution is allowed, for as long as it is open. */
+struct nc_quota_share {
+	uint64_t memory_bytes, disk_bytes;
+};
+
+/* Why it may not, and when to try again. */
+struct nc_quota_refusal {
+	const char *quota; /* the key in serve.yaml */
+	uint64_t limit;
+	unsigned int retry_seconds;
+};
+
+struct nc_quotas *nc_quotas_new(void); /* NULL: no memory */
+void nc_quotas_free(struct nc_quotas *quotas);
+
+/* One more request. 0; -EDQUOT with the refusal; -ENOMEM: there are too many tenants. */
+int nc_quota_request(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal);
+
+/* Whether one more execution may begin; share: what it is allowed, or NULL where that is not yet
+ * known. Nothing is counted. As above. */
+int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
+	struct nc_quota_refusal *ret_refusal);
+
+/* It is open; it has ended. */
+void nc_quota_open(
+	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);
+void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
+	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,41 @@
+/* Exchanges that wait for a sandbox. */
+#ifndef NC_DESK_H
+#define NC_DESK_H
+
+#include "engine/sandbox.h"
+#include "server/server.h"
+
+struct nc_wait {
+	struct nc_wait *next;
+	struct nc_server *server;
+	struct nc_exchange *exchange;
+	struct nc_process *process; /* that ends when the client goes; or NULL */
+	/* of questions to several */
+	json_t *list;
+	const char *name;
+	size_t open;
+	/* of work on files */
+	void (*files)(struct nc_wait *wait, int error, const char *data, size_t size);
+};
+
+/* NULL: it was answered. */
+struct nc_wait *nc_wait_new(struct nc_server *server, struct nc_exchange *exchange);
+
+/* Nobody is told any more; the exchange stays. */
+void nc_wait_free(struct nc_wait *wait);
+
+/*
+ * Asks each sandbox of the caller, each of which adds to wait->list and counts wait->open down; the
+ * last one answers {name: list}.
+ */
+void nc_wait_for_all(struct nc_server *server, struct nc_exchange *exchange, const char *name,
+	bool (*ask)(void *context, struct nc_sandbox *sandbox));
+void nc_wait_all_done(struct nc_wait *wait);
+
+/* When all of it ends. */
+void nc_waits_drop(struct nc_server *server);
+
+/* The sandbox that the path names. NULL: it was answered. */
+struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange);
+
+#endif

@@ -1,0 +1,157 @@
+/* Executions: one that is waited for, jobs, and their events. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "server/jobs.h"
+#include "server/reply.h"
+#include "server/rest/rest.h"
+
+#define LIST_MAX 1000U
+#define WAIT_MAX_S 3600U
+
+bool nc_rest_number(struct nc_exchange *exchange, const char *name, uint64_t preset, uint64_t max,
+	uint64_t *ret_value)
+{
+	const char *text = nc_exchange_query(exchange, name);
+
+	*ret_value = preset;
+	if (!text || nc_parse_u64(text, 0, max, ret_value) == 0)
+		return true;
+	nc_problem(exchange, 400, "bad_query", name, NULL, "Expected a whole number from 0 to %llu",
+		(unsigned long long)max);
+	return false;
+}
+
+/* Whether it asks for events: by its Accept header, or by "stream": true. */
+static bool wants_events(const struct nc_exchange *exchange)
+{
+	const char *accept = nc_exchange_header(exchange, "Accept");
+	cleanup_json json_t *body = NULL;
+	struct nacre_err err = {0};
+
+	if (accept && strcasestr(accept, "text/event-stream"))
+		return true;
+	if (!memmem(nc_buf_text(&exchange->body), exchange->body.size, "\"stream\"", 8))
+		return false;
+	/* what is no fair request is found later, and answered then */
+	if (nc_json_count(exchange->body.data, exchange->body.size) > NC_REQUEST_VALUES_MAX ||
+		nc_json_parse(exchange->body.data, exchange->body.size, &body, &err) < 0)
+		return false;
+	return json_is_true(json_object_get(body, "stream"));
+}
+
+NC_REST(execute)
+{
+	bool events = wants_events(exchange);
+	char location[96];
+	struct nc_job *job;
+
+	if (events && exchange->replay) {
+		/* who sends it again is led to the same events */
+		job = nc_jobs_begin(server->jobs, exchange, NC_JOB_EVENTS);
+		if (!job)
+			return;
+		(void)snprintf(location, sizeof(location), "/v1/jobs/%s/events", nc_job_id(job));
+		nc_reply_json(exchange, 303, json_pack("{s:s}", "id", nc_job_id(job)));
+		nc_reply_header(exchange, "Location", location);
+		return;
+	}
+	job = nc_jobs_begin(
+		server->jobs, exchange, events ? NC_JOB_EVENTS | NC_JOB_HEARD : NC_JOB_WAITED);
+	if (!job)
+		return;
+	if (events)
+		nc_job_watch(job, exchange, 0);
+	else
+		nc_job_reply(job, exchange);
+}
+
+NC_REST(jobs_create)
+{
+	struct nc_job *job = nc_jobs_begin(server->jobs, exchange, NC_JOB_EVENTS);
+	char location[96];
+
+	if (!job)
+		return;
+	(void)snprintf(location, sizeof(location), "/v1/jobs/%s", nc_job_id(job));
+	nc_reply_json(exchange, 202, nc_job_json(job, true));
+	nc_reply_header(exchange, "Location", location);
+}
+
+NC_REST(jobs_list)
+{
+	const char *state = nc_exchange_query(exchange, "state");
+	char wanted[16] = "";
+	uint64_t limit;
+
+	if (state && (strlen(state) >= sizeof(wanted) ||
+			     (!nc_streq(state, "queued") && !nc_streq(state, "running") &&
+				     !nc_streq(state, "done")))) {
+		nc_problem(exchange, 400, "bad_query", "state", NULL,
+			"Expected queued, running or done");
+		return;
+	}
+	if (state)
+		(void)snprintf(wanted, sizeof(wanted), "%s", state);
+	if (!nc_rest_number(exchange, "limit", 100, LIST_MAX, &limit))
+		return;
+	nc_reply_json(exchange, 200,
+		json_pack("{s:o}", "jobs",
+			nc_jobs_json(server->jobs, &exchange->caller, wanted, limit)));
+}
+
+static struct nc_job *find(struct nc_server *server, struct nc_exchange *exchange)
+{
+	struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
+
+	if (!job)
+		nc_problem(exchange, 404, "no_job", NULL, "Look at /v1/history",
+			"There is no such job, or not any more");
+	return job;
+}
+
+NC_REST(jobs_get)
+{
+	const struct nc_job *job = find(server, exchange);
+
+	if (job)
+		nc_reply_json(exchange, 200, nc_job_json(job, true));
+}
+
+NC_REST(jobs_wait)
+{
+	struct nc_job *job = find(server, exchange);
+	uint64_t seconds;
+
+	if (job && nc_rest_number(exchange, "timeout", 30, WAIT_MAX_S, &seconds))
+		nc_job_wait(job, exchange, seconds * 1000);
+}
+
+NC_REST(jobs_events)
+{
+	struct nc_job *job = find(server, exchange);
+	const char *last = nc_exchange_header(exchange, "Last-Event-ID");
+	uint64_t number = 0;
+
+	if (!job)
+		return;
+	if (last && nc_parse_u64(last, 0, INT64_MAX, &number) < 0) {
+		nc_problem(exchange, 400, "bad_event", "Last-Event-ID", NULL,
+			"Expected the number of an event");
+		return;
+	}
+	nc_job_watch(job, exchange, number);
+}
+
+NC_REST(jobs_cancel)
+{
+	struct nc_job *job = find(server, exchange);
+
+	if (!job)
+		return;
+	nc_job_cancel(job);
+	nc_reply_json(exchange, 202, nc_job_json(job, false));
+}

@@ -1,0 +1,276 @@
+/* The files of a sandbox: read, written and listed inside it, by nacre-files. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/text.h"
+#include "server/reply.h"
+#include "server/rest/desk.h"
+#include "server/rest/rest.h"
+
+#define READ_MAX (64U << 20)
+#define LISTING_SIZE_MAX (4U << 20)
+
+/* An absolute path of the query; NULL: it was answered. The caller frees it. */
+static char *path_of(struct nc_exchange *exchange, const char *name)
+{
+	const char *path = nc_exchange_query(exchange, name);
+	char *copy;
+
+	if (!path || path[0] != '/' || strlen(path) > NC_PATH_MAX) {
+		nc_problem(exchange, 400, "bad_path", name, NULL,
+			"Expected an absolute path of at most %u bytes", NC_PATH_MAX);
+		return NULL;
+	}
+	copy = strdup(path);
+	if (!copy)
+		nc_problem(exchange, 503, "no_memory", NULL, NULL, "Out of memory");
+	return copy;
+}
+
+static void refuse(struct nc_exchange *exchange, int error)
+{
+	static const struct {
+		int error;
+		unsigned int status;
+		const char *code;
+	} known[] = {{-ENOENT, 404, "no_file"}, {-EACCES, 403, "forbidden"},
+		{-EPERM, 403, "forbidden"}, {-EROFS, 403, "read_only"},
+		{-EISDIR, 409, "is_directory"}, {-ENOTDIR, 409, "not_directory"},
+		{-ENOTEMPTY, 409, "not_empty"}, {-EEXIST, 409, "exists"}, {-EBUSY, 409, "busy"},
+		{-ENOSPC, 507, "no_space"}, {-EFBIG, 413, "too_large"}, {-E2BIG, 413, "too_many"},
+		{-EINVAL, 400, "bad_file"}, {-ELOOP, 400, "bad_path"},
+		{-ENAMETOOLONG, 400, "bad_path"}, {-EXDEV, 409, "other_device"}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (known[i].error == error) {
+			nc_problem(exchange, known[i].status, known[i].code, "path", NULL, "%s",
+				nc_errno_text(error));
+			return;
+		}
+	}
+	nc_problem(exchange, 500, "internal_error", NULL, NULL, "%s", nc_errno_text(error));
+}
+
+static void on_done(void *context, const char *sandbox, int error, const char *data, size_t size)
+{
+	struct nc_wait *wait = context;
+
+	(void)sandbox;
+	wait->files(wait, error, data, size);
+}
+
+static struct nc_exchange *settle(struct nc_wait *wait)
+{
+	struct nc_exchange *exchange = wait->exchange;
+
+	nc_wait_free(wait);
+	return exchange;
+}
+
+/* Asks nacre-files; answer follows. words end in NULL. */
+static void ask(struct nc_server *server, struct nc_exchange *exchange, const char *const *words,
+	size_t output_max, bool with_body,
+	void (*answer)(struct nc_wait *wait, int error, const char *data, size_t size))
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	struct nc_wait *wait = sandbox ? nc_wait_new(server, exchange) : NULL;
+	const struct nc_file_work work = {.words = words,
+		.input = with_body ? nc_buf_text(&exchange->body) : NULL,
+		.input_size = with_body ? exchange->body.size : 0,
+		.output_max = output_max,
+		.context = wait,
+		.done = on_done};
+	struct nacre_err err = {0};
+
+	if (!wait)
+		return;
+	wait->files = answer;
+	if (nc_sandbox_files(sandbox, &work, &err) < 0)
+		nc_problem_err(settle(wait), &err);
+}
+
+static void answer_empty(struct nc_wait *wait, int error, const char *data, size_t size)
+{
+	struct nc_exchange *exchange = settle(wait);
+
+	(void)data, (void)size;
+	if (error < 0)
+		refuse(exchange, error);
+	else
+		nc_reply_empty(exchange, 204);
+}
+
+static void answer_bytes(struct nc_wait *wait, int error, const char *data, size_t size)
+{
+	struct nc_exchange *exchange = settle(wait);
+
+	if (error < 0)
+		refuse(exchange, error);
+	else
+		nc_reply_bytes(exchange, 200, "application/octet-stream", data, size);
+}
+
+NC_REST(files_read)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *const words[] = {"read", path, NULL};
+
+	if (path)
+		ask(server, exchange, words, READ_MAX, false, answer_bytes);
+}
+
+NC_REST(files_write)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *executable = path ? nc_exchange_query(exchange, "executable") : NULL;
+	/* 0755 and 0644, as numbers */
+	const char *mode = executable && nc_streq(executable, "true") ? "493" : "420";
+	const char *const words[] = {"write", mode, path, NULL};
+
+	if (path)
+		ask(server, exchange, words, 4096, true, answer_empty);
+}
+
+NC_REST(files_remove)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *const words[] = {"remove", path, NULL};
+
+	if (path)
+		ask(server, exchange, words, 4096, false, answer_empty);
+}
+
+NC_REST(files_make)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *const words[] = {"make", path, NULL};
+
+	if (path)
+		ask(server, exchange, words, 4096, false, answer_empty);
+}
+
+NC_REST(files_move)
+{
+	cleanup_free char *from = path_of(exchange, "from");
+	cleanup_free char *to = from ? path_of(exchange, "to") : NULL;
+	const char *const words[] = {"move", from, to, NULL};
+
+	if (to)
+		ask(server, exchange, words, 4096, false, answer_empty);
+}
+
+/* One entry as nacre-files tells it; what is no such line is left out. */
+static json_t *entry_json(const char *line)
+{
+	static const struct {
+		char letter;
+		const char *name;
+	} kinds[] = {{'f', "file"}, {'d', "directory"}, {'l', "link"}, {'o', "other"}};
+	long long size;
+	unsigned int mode;
+	double modified;
+	char kind;
+	int at = 0;
+
+	if (sscanf(line, "%c %lld %o %lf %n", &kind, &size, &mode, &modified, &at) != 4 || at == 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].letter == kind)
+			return json_pack("{s:o, s:s, s:I, s:i, s:f}", "name",
+				nc_json_text(line + at, strlen(line + at)), "type", kinds[i].name,
+				"size", (json_int_t)size, "mode", (int)(mode & 07777), "modified",
+				modified);
+	return NULL;
+}
+
+static void answer_list(struct nc_wait *wait, int error, const char *data, size_t size)
+{
+	struct nc_exchange *exchange = settle(wait);
+	json_t *list;
+
+	if (error < 0) {
+		refuse(exchange, error);
+		return;
+	}
+	list = json_array();
+	for (const char *line = data; line < data + size;
+		line += strnlen(line, (size_t)(data + size - line)) + 1) {
+		json_t *entry = entry_json(line);
+
+		if (entry)
+			(void)json_array_append_new(list, entry);
+	}
+	nc_reply_json(exchange, 200, json_pack("{s:o}", "entries", list));
+}
+
+NC_REST(files_list)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *const words[] = {"list", path, NULL};
+
+	if (path)
+		ask(server, exchange, words, LISTING_SIZE_MAX, false, answer_list);
+}
+
+NC_REST(files_stat)
+{
+	cleanup_free char *path = path_of(exchange, "path");
+	const char *const words[] = {"stat", path, NULL};
+
+	if (path)
+		ask(server, exchange, words, LISTING_SIZE_MAX, false, answer_list);
+}
+
+/* That a command runs in it and sees its files. */
+static void answer_health(struct nc_wait *wait, int error, const char *data, size_t size)
+{
+	struct nc_exchange *exchange = settle(wait);
+
+	(void)data, (void)size;
+	nc_reply_json(exchange, 200,
+		json_pack("{s:b, s:o}", "healthy", error == 0, "reason",
+			error == 0 ? json_null() : json_string(nc_errno_text(error))));
+}
+
+NC_REST(sandboxes_health)
+{
+	static const char *const words[] = {"stat", "/workspace", NULL};
+
+	ask(server, exchange, words, 4096, false, answer_health);
+}
+
+static void on_one_health(
+	void *context, const char *sandbox, int error, const char *data, size_t size)
+{
+	struct nc_wait *wait = context;
+
+	(void)data, (void)size;
+	(void)json_array_append_new(wait->list,
+		json_pack("{s:s, s:b, s:o}", "id", sandbox, "healthy", error == 0, "reason",
+			error == 0 ? json_null() : json_string(nc_errno_text(error))));
+	wait->open--;
+	nc_wait_all_done(wait);
+}
+
+static bool ask_health(void *context, struct nc_sandbox *sandbox)
+{
+	static const char *const words[] = {"stat", "/workspace", NULL};
+	struct nc_wait *wait = context;
+	const struct nc_file_work work = {
+		.words = words, .output_max = 4096, .context = wait, .done = on_one_health};
+	struct nacre_err err = {0};
+
+	wait->open++;
+	if (nc_sandbox_files(sandbox, &work, &err) < 0)
+		on_one_health(wait, nc_sandbox_id(sandbox), err.code, "", 0);
+	return true;
+}
+
+NC_REST(sandboxes_health_all)
+{
+	nc_wait_for_all(server, exchange, "health", ask_health);
+}

@@ -1,0 +1,506 @@
+/* Sandboxes over HTTP: their lives, and what runs in them. Files are in sandbox_files.c. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "engine/sandbox.h"
+#include "server/reply.h"
+#include "server/rest/desk.h"
+#include "server/rest/rest.h"
+
+#define LIST_MAX 1000U
+
+/* ---- who waits ---- */
+
+static void on_gone(struct nc_exchange *exchange)
+{
+	struct nc_wait *wait = exchange->keeper;
+
+	if (wait->process)
+		nc_process_kill(wait->process); /* it was his alone */
+	nc_wait_free(wait);
+}
+
+struct nc_wait *nc_wait_new(struct nc_server *server, struct nc_exchange *exchange)
+{
+	struct nc_wait *wait = calloc(1, sizeof(*wait));
+
+	if (!wait) {
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+		return NULL;
+	}
+	*wait = (struct nc_wait){.server = server, .exchange = exchange, .next = server->waits};
+	server->waits = wait;
+	exchange->keeper = wait;
+	exchange->gone = on_gone;
+	return wait;
+}
+
+void nc_wait_free(struct nc_wait *wait)
+{
+	struct nc_wait **place = &wait->server->waits;
+
+	while (*place != wait)
+		place = &(*place)->next;
+	*place = wait->next;
+	wait->exchange->keeper = NULL;
+	wait->exchange->gone = NULL;
+	nc_sandboxes_forget(wait->server->sandboxes, wait);
+	json_decref(wait->list);
+	free(wait);
+}
+
+void nc_waits_drop(struct nc_server *server)
+{
+	while (server->waits) { /* their exchanges are gone already */
+		struct nc_wait *wait = server->waits;
+
+		server->waits = wait->next;
+		json_decref(wait->list);
+		free(wait);
+	}
+}
+
+/* The exchange of who waited, who waits no more. */
+static struct nc_exchange *settle(struct nc_wait *wait)
+{
+	struct nc_exchange *exchange = wait->exchange;
+
+	nc_wait_free(wait);
+	return exchange;
+}
+
+/* ---- finding ---- */
+
+static const char *tenant_of(const struct nc_exchange *exchange)
+{
+	return exchange->caller.role == NC_ROLE_ADMIN ? NULL : exchange->caller.tenant;
+}
+
+struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange)
+{
+	struct nc_sandbox *sandbox =
+		nc_sandbox_find(server->sandboxes, tenant_of(exchange), exchange->part[0]);
+
+	if (!sandbox)
+		nc_problem(exchange, 404, "no_sandbox", NULL, "Make one: POST /v1/sandboxes",
+			"There is no such sandbox, or not any more");
+	return sandbox;
+}
+
+static struct nc_process *find_process(struct nc_server *server, struct nc_exchange *exchange)
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	struct nc_process *process = sandbox ? nc_process_find(sandbox, exchange->part[1]) : NULL;
+
+	if (sandbox && !process)
+		nc_problem(exchange, 404, "no_command", NULL, NULL,
+			"There is no such command in the sandbox, or not any more");
+	return process;
+}
+
+/* The body as JSON; an empty one is an empty object. NULL: it was answered. */
+static json_t *read_body(struct nc_exchange *exchange)
+{
+	struct nacre_err err = {0};
+	json_t *body = NULL;
+
+	if (exchange->body.size == 0)
+		return json_object();
+	if (nc_json_count(exchange->body.data, exchange->body.size) > NC_REQUEST_VALUES_MAX) {
+		nc_problem(
+			exchange, 400, "bad_request", NULL, NULL, "The body has too many values");
+		return NULL;
+	}
+	if (nc_json_parse(exchange->body.data, exchange->body.size, &body, &err) < 0) {
+		nc_problem(exchange, 400, "bad_request", "", "See /docs", "%s", err.message);
+		return NULL;
+	}
+	return body;
+}
+
+static void refuse(struct nc_exchange *exchange, int r, const struct nc_faults *faults,
+	const struct nacre_err *err)
+{
+	if (r == -EINVAL && faults->count > 0)
+		nc_problem_with(exchange, 400, "bad_request", faults->fault[0].pointer,
+			"See /docs, or docs/sandboxes.md", faults->fault[0].message,
+			json_pack("{s:o}", "faults", nc_faults_json(faults)));
+	else if (r == -EPERM)
+		nc_problem(exchange, 403, "policy", NULL, NULL, "%s", err->message);
+	else
+		nc_problem_err(exchange, err);
+}
+
+/* ---- sandboxes ---- */
+
+static void on_made(void *context, struct nc_sandbox *sandbox, const struct nacre_err *failure)
+{
+	struct nc_exchange *exchange = settle(context);
+	char location[96];
+
+	if (failure) {
+		nc_problem_err(exchange, failure);
+		return;
+	}
+	(void)snprintf(location, sizeof(location), "/v1/sandboxes/%s", nc_sandbox_id(sandbox));
+	nc_reply_json(exchange, 201, nc_sandbox_json(sandbox));
+	nc_reply_header(exchange, "Location", location);
+}
+
+NC_REST(sandboxes_create)
+{
+	static struct nc_faults faults; /* large, and of this call alone */
+	cleanup_json json_t *body = read_body(exchange);
+	struct nacre_err err = {0};
+	struct nc_wait *wait = body ? nc_wait_new(server, exchange) : NULL;
+	int r;
+
+	if (!wait)
+		return;
+	faults = (struct nc_faults){0};
+	r = nc_sandbox_create(
+		server->sandboxes, exchange->caller.tenant, body, on_made, wait, &faults, &err);
+	if (r < 0)
+		refuse(settle(wait), r, &faults, &err);
+}
+
+struct listing {
+	json_t *list;
+	const char *state, *name, *value, *after;
+	size_t limit;
+	bool past; /* the one that it begins behind */
+};
+
+static bool list_one(void *context, struct nc_sandbox *sandbox)
+{
+	struct listing *listing = context;
+	bool past = listing->past;
+
+	if (!past)
+		listing->past = nc_streq(nc_sandbox_id(sandbox), listing->after);
+	if (!past || (listing->state && !nc_streq(nc_sandbox_state(sandbox), listing->state)) ||
+		(listing->name && !nc_sandbox_has_label(sandbox, listing->name, listing->value)))
+		return true;
+	return json_array_size(listing->list) < listing->limit &&
+	       json_array_append_new(listing->list, nc_sandbox_json(sandbox)) == 0;
+}
+
+NC_REST(sandboxes_list)
+{
+	struct listing listing = {.list = json_array()};
+	char state[16] = "", label[2 * NC_REQUEST_LABEL_MAX] = "", after[NC_ID_SIZE] = "";
+	const char *text;
+	char *equals;
+	uint64_t limit;
+
+	if (!nc_rest_number(exchange, "limit", 100, LIST_MAX, &limit)) {
+		json_decref(listing.list);
+		return;
+	}
+	listing.limit = limit;
+	/* each is good until the next is asked for */
+	if ((text = nc_exchange_query(exchange, "state")))
+		listing.state = (snprintf(state, sizeof(state), "%s", text), state);
+	if ((text = nc_exchange_query(exchange, "label"))) {
+		(void)snprintf(label, sizeof(label), "%s", text);
+		equals = strchr(label, '=');
+		if (equals)
+			*equals++ = '\0';
+		listing.name = label;
+		listing.value = equals ? equals : "";
+	}
+	if ((text = nc_exchange_query(exchange, "after")))
+		listing.after = (snprintf(after, sizeof(after), "%s", text), after);
+	listing.past = !listing.after;
+	nc_sandboxes_visit(server->sandboxes, tenant_of(exchange), list_one, &listing);
+	nc_reply_json(exchange, 200, json_pack("{s:o}", "sandboxes", listing.list));
+}
+
+NC_REST(sandboxes_get)
+{
+	const struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+
+	if (sandbox)
+		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+}
+
+NC_REST(sandboxes_destroy)
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+
+	if (!sandbox)
+		return;
+	nc_sandbox_destroy(sandbox);
+	nc_reply_empty(exchange, 204);
+}
+
+static bool destroy_one(void *context, struct nc_sandbox *sandbox)
+{
+	++*(json_int_t *)context;
+	nc_sandbox_destroy(sandbox);
+	return true;
+}
+
+/* Those of the caller's tenant, also an administrator's. */
+NC_REST(sandboxes_destroy_all)
+{
+	json_int_t n = 0;
+
+	nc_sandboxes_visit(server->sandboxes, exchange->caller.tenant, destroy_one, &n);
+	nc_reply_json(exchange, 200, json_pack("{s:I}", "destroyed", n));
+}
+
+NC_REST(sandboxes_timeout)
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	const json_t *seconds = json_object_get(body, "timeout");
+	struct nacre_err err = {0};
+
+	if (!body)
+		return;
+	if (!json_is_integer(seconds) || json_integer_value(seconds) < 1)
+		nc_problem(exchange, 400, "bad_request", "/timeout", NULL,
+			"Expected a whole number of seconds");
+	else if (nc_sandbox_extend(sandbox, (uint64_t)json_integer_value(seconds), &err) < 0)
+		nc_problem_err(exchange, &err);
+	else
+		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+}
+
+static void pause_it(struct nc_server *server, struct nc_exchange *exchange, bool paused)
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	struct nacre_err err = {0};
+
+	if (!sandbox)
+		return;
+	if (nc_sandbox_pause(sandbox, paused, &err) < 0)
+		nc_problem_err(exchange, &err);
+	else
+		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+}
+
+NC_REST(sandboxes_pause)
+{
+	pause_it(server, exchange, true);
+}
+
+NC_REST(sandboxes_resume)
+{
+	pause_it(server, exchange, false);
+}
+
+static void on_stats(void *context, const json_t *stats)
+{
+	struct nc_exchange *exchange = settle(context);
+
+	if (stats)
+		nc_reply_json(exchange, 200, json_deep_copy(stats));
+	else
+		nc_problem(exchange, 404, "no_sandbox", NULL, NULL, "The sandbox has ended");
+}
+
+NC_REST(sandboxes_stats)
+{
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	struct nc_wait *wait = sandbox ? nc_wait_new(server, exchange) : NULL;
+
+	if (wait && nc_sandbox_stats(sandbox, on_stats, wait) < 0)
+		nc_problem(settle(wait), 503, "no_memory", NULL, NULL, "Out of memory");
+}
+
+/* ---- stats and health of all ---- */
+
+void nc_wait_all_done(struct nc_wait *wait)
+{
+	json_t *list = wait->list;
+	const char *name = wait->name;
+
+	if (wait->open > 0)
+		return;
+	wait->list = NULL;
+	nc_reply_json(settle(wait), 200, json_pack("{s:o}", name, list));
+}
+
+static void on_one_stats(void *context, const json_t *stats)
+{
+	struct nc_wait *wait = context;
+
+	if (stats)
+		(void)json_array_append_new(wait->list, json_deep_copy(stats));
+	wait->open--;
+	nc_wait_all_done(wait);
+}
+
+static bool ask_one(void *context, struct nc_sandbox *sandbox)
+{
+	struct nc_wait *wait = context;
+
+	if (nc_sandbox_stats(sandbox, on_one_stats, wait) == 0)
+		wait->open++;
+	return true;
+}
+
+void nc_wait_for_all(struct nc_server *server, struct nc_exchange *exchange, const char *name,
+	bool (*ask)(void *context, struct nc_sandbox *sandbox))
+{
+	struct nc_wait *wait = nc_wait_new(server, exchange);
+
+	if (!wait)
+		return;
+	wait->name = name;
+	wait->list = json_array();
+	wait->open = 1; /* ours, until all are asked */
+	nc_sandboxes_visit(server->sandboxes, tenant_of(exchange), ask, wait);
+	wait->open--;
+	nc_wait_all_done(wait);
+}
+
+NC_REST(sandboxes_stats_all)
+{
+	nc_wait_for_all(server, exchange, "stats", ask_one);
+}
+
+/* ---- commands ---- */
+
+static void on_ended(void *context, struct nc_process *process)
+{
+	nc_reply_json(settle(context), 200, nc_process_json(process, true));
+}
+
+NC_REST(commands_create)
+{
+	static struct nc_faults faults;
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	bool background = json_is_true(json_object_get(body, "background"));
+	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
+	const struct nc_process_listener listener = {
+		.context = wait, .ended = wait ? on_ended : NULL};
+	struct nc_process *process;
+	struct nacre_err err = {0};
+	int r;
+
+	if (!body || (!background && !wait))
+		return;
+	faults = (struct nc_faults){0};
+	r = nc_sandbox_exec(sandbox, body, &listener, &process, &faults, &err);
+	if (r < 0)
+		refuse(wait ? settle(wait) : exchange, r, &faults, &err);
+	else if (wait)
+		wait->process = process;
+	else
+		nc_reply_json(exchange, 202, nc_process_json(process, false));
+}
+
+static bool list_command(void *context, struct nc_process *process)
+{
+	return json_array_append_new(context, nc_process_json(process, false)) == 0;
+}
+
+NC_REST(commands_list)
+{
+	const struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	json_t *list;
+
+	if (!sandbox)
+		return;
+	list = json_array();
+	nc_processes_visit(sandbox, list_command, list);
+	nc_reply_json(exchange, 200, json_pack("{s:o}", "commands", list));
+}
+
+NC_REST(commands_get)
+{
+	const struct nc_process *process = find_process(server, exchange);
+
+	if (process)
+		nc_reply_json(exchange, 200, nc_process_json(process, true));
+}
+
+NC_REST(commands_kill)
+{
+	struct nc_process *process = find_process(server, exchange);
+
+	if (!process)
+		return;
+	nc_process_kill(process);
+	nc_reply_json(exchange, 202, nc_process_json(process, false));
+}
+
+static int signal_of(const json_t *body)
+{
+	const json_t *value = json_object_get(body, "signal");
+	const char *name = json_string_value(value);
+	json_int_t number = json_integer_value(value);
+
+	for (int i = 1; name && i < 32; i++)
+		if (sigabbrev_np(i) && (nc_streq(name, sigabbrev_np(i)) ||
+					       (strncmp(name, "SIG", 3) == 0 &&
+						       nc_streq(name + 3, sigabbrev_np(i)))))
+			return i;
+	return !name && number >= 1 && number <= 64 ? (int)number : -EINVAL;
+}
+
+NC_REST(commands_signal)
+{
+	struct nc_process *process = find_process(server, exchange);
+	cleanup_json json_t *body = process ? read_body(exchange) : NULL;
+	int number = signal_of(body);
+
+	if (!body)
+		return;
+	if (number < 0) {
+		nc_problem(exchange, 400, "bad_request", "/signal", NULL,
+			"Expected a signal, such as \"TERM\" or 15");
+		return;
+	}
+	nc_process_signal(process, number);
+	nc_reply_json(exchange, 202, nc_process_json(process, false));
+}
+
+/* Raw bytes; with ?end=true nothing follows. What does not fit now is for the next try. */
+NC_REST(commands_input)
+{
+	struct nc_process *process = find_process(server, exchange);
+	const char *end = nc_exchange_query(exchange, "end");
+	ssize_t n;
+
+	if (!process)
+		return;
+	n = nc_process_write(process, nc_buf_text(&exchange->body), exchange->body.size);
+	if (n < 0) {
+		nc_problem(exchange, 409, "no_input", NULL,
+			"Start it with \"keep_input\" or \"terminal\"",
+			"The command has ended, or takes no input");
+		return;
+	}
+	if (end && nc_streq(end, "true") && (size_t)n == exchange->body.size)
+		nc_process_end_input(process);
+	nc_reply_json(exchange, 200, json_pack("{s:I}", "taken", (json_int_t)n));
+}
+
+NC_REST(commands_resize)
+{
+	struct nc_process *process = find_process(server, exchange);
+	cleanup_json json_t *body = process ? read_body(exchange) : NULL;
+	json_int_t rows = json_integer_value(json_object_get(body, "rows"));
+	json_int_t columns = json_integer_value(json_object_get(body, "columns"));
+
+	if (!body)
+		return;
+	if (rows < 1 || rows > 1000 || columns < 1 || columns > 1000)
+		nc_problem(exchange, 400, "bad_request", "/rows", NULL,
+			"Expected rows and columns from 1 to 1000");
+	else if (nc_process_resize(process, (unsigned short)rows, (unsigned short)columns) < 0)
+		nc_problem(exchange, 409, "no_terminal", NULL, "Start it with \"terminal\": true",
+			"The command has no terminal, or has ended");
+	else
+		nc_reply_empty(exchange, 204);
+}

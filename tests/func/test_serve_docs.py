@@ -1,0 +1,180 @@
+"""nacre serve: its description against every reply, its metrics against Prometheus and against those who use them."""
+
+import json
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+
+import jsonschema
+import pytest
+
+from conftest import ROOT
+from serving import Daemon, events_of
+
+OPENAPI = json.loads((ROOT / "docs/openapi.json").read_text())
+ROUTES = re.findall(r'\{"([A-Z]+)",\s*"(/[^"]*)"', (ROOT / "src/server/rest/routes.c").read_text())
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    home = tmp_path_factory.mktemp("docs")
+    (home / "config").mkdir()
+    (home / "config" / "serve.yaml").write_text("alerts:\n  full: {kind: capacity, measure: disk_percent, above: 200}\n")
+    with Daemon(home, config=home / "config") as daemon:
+        yield daemon
+
+
+def test_routes_are_those_of_the_document():
+    documented = {(method.upper(), path) for path, methods in OPENAPI["paths"].items() for method in methods}
+    assert len(ROUTES) > 20 and set(ROUTES) == documented
+
+
+def test_requests_are_those_of_their_schema():
+    schema = json.loads((ROOT / "docs/request.schema.json").read_text().replace('"#/$defs/', '"#/components/schemas/ExecutionRequest/$defs/'))
+    schema.pop("$schema")
+    assert OPENAPI["components"]["schemas"]["ExecutionRequest"] == schema
+
+
+def test_it_is_an_openapi_document():
+    assert OPENAPI["openapi"].startswith("3.1.")
+    text = json.dumps(OPENAPI)
+    for reference in set(re.findall(r'"\$ref": "#/([^"]*)"', text)):
+        node = OPENAPI
+        for part in reference.split("/"):
+            node = node[part]
+    for path, methods in OPENAPI["paths"].items():
+        for operation in methods.values():
+            named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+            assert named == set(re.findall(r"\{(\w+)\}", path)), path
+
+
+def resolve(node):
+    while "$ref" in node:
+        target = OPENAPI
+        for part in node["$ref"].lstrip("#/").split("/"):
+            target = target[part]
+        node = target
+    return node
+
+
+def check(daemon, method, path, template, body=None, **options):
+    """Asks, and holds the answer against what the document says of it."""
+    answer = daemon.ask(method, path, body, **options)
+    operation = OPENAPI["paths"][template][method.lower()]
+    assert str(answer.status) in operation["responses"], (path, answer.status, answer.body[:300])
+    response = resolve(operation["responses"][str(answer.status)])
+    kind = answer.headers["content-type"].split(";")[0]
+    assert kind in response["content"], (path, kind)
+    if kind.endswith("json"):
+        schema = {**response["content"][kind]["schema"], "components": OPENAPI["components"]}
+        jsonschema.Draft202012Validator(schema).validate(answer.json())
+    CHECKED.add((method, template, answer.status))
+    return answer
+
+
+CHECKED = set()
+HELLO = {"language": "python", "code": "print('hello')"}
+
+
+def test_replies_are_as_described(daemon):
+    reply = check(daemon, "POST", "/v1/execute", "/v1/execute", HELLO).json()
+    receipt = reply["receipt"]["id"]
+    events = events_of(check(daemon, "POST", "/v1/execute", "/v1/execute", {**HELLO, "stream": True}).body)
+    done = {"$ref": "#/components/schemas/ExecutionReply", "components": OPENAPI["components"]}
+    jsonschema.Draft202012Validator(done).validate(events[-1][2])
+    check(daemon, "POST", "/v1/execute", "/v1/execute", {**HELLO, "stream": True}, headers={"Idempotency-Key": "events"})
+    check(daemon, "POST", "/v1/execute", "/v1/execute", {"language": "cobol", "code": "1"})
+    check(daemon, "POST", "/v1/execute", "/v1/execute", {**HELLO, "tenant": "x"})
+    check(daemon, "POST", "/v1/execute", "/v1/execute", b"{}", headers={"Content-Type": "text/plain"})
+    for language, code in (("python", "import time; time.sleep(9)"), ("shell", "exit 3"), ("python", "1/0"), ("javascript", "throw 1")):
+        check(daemon, "POST", "/v1/execute", "/v1/execute", {"language": language, "code": code, "timeout": 1})
+    check(daemon, "POST", "/v1/execute", "/v1/execute", {"language": "python", "code": "import os; os.system('curl x|sh')", "policy": "strict"})
+    check(daemon, "POST", "/v1/execute", "/v1/execute", {"steps": [{"language": "shell", "code": "echo a > f"}, {"language": "shell", "code": "cat f"}]})
+    key = {"Idempotency-Key": "described"}
+    check(daemon, "POST", "/v1/jobs", "/v1/jobs", HELLO, headers=key)
+    job = check(daemon, "POST", "/v1/jobs", "/v1/jobs", HELLO, headers=key).json()["id"]
+    check(daemon, "POST", "/v1/jobs", "/v1/jobs", {**HELLO, "timeout": 3}, headers=key)
+    check(daemon, "GET", "/v1/jobs", "/v1/jobs")
+    check(daemon, "GET", "/v1/jobs?state=x", "/v1/jobs")
+    check(daemon, "GET", f"/v1/jobs/{job}", "/v1/jobs/{id}")
+    check(daemon, "GET", f"/v1/jobs/{job}/wait", "/v1/jobs/{id}/wait")
+    check(daemon, "GET", f"/v1/jobs/{job}/wait?timeout=x", "/v1/jobs/{id}/wait")
+    check(daemon, "GET", f"/v1/jobs/{job}", "/v1/jobs/{id}")
+    check(daemon, "GET", f"/v1/jobs/{job}/events", "/v1/jobs/{id}/events")
+    check(daemon, "GET", f"/v1/jobs/{job}/events", "/v1/jobs/{id}/events", headers={"Last-Event-ID": "x"})
+    check(daemon, "DELETE", f"/v1/jobs/{job}", "/v1/jobs/{id}")
+    check(daemon, "GET", "/v1/history", "/v1/history")
+    check(daemon, "GET", "/v1/history?limit=x", "/v1/history")
+    check(daemon, "GET", f"/v1/history/{receipt}", "/v1/history/{id}")
+    check(daemon, "GET", f"/v1/history/{receipt}/stdout", "/v1/history/{id}/{which}")
+    check(daemon, "GET", "/v1/audit/head", "/v1/audit/head")
+    check(daemon, "GET", "/v1/audit/verify", "/v1/audit/verify")
+    check(daemon, "GET", "/v1/audit/verify?head=x", "/v1/audit/verify")
+    check(daemon, "POST", "/v1/policy/analyse", "/v1/policy/analyse", HELLO)
+    check(daemon, "POST", "/v1/policy/analyse", "/v1/policy/analyse", {})
+    for path in ("/v1/policies", "/v1/environments", "/v1/images", "/v1/alerts", "/v1/token", "/v1/version", "/healthz", "/readyz", "/metrics",
+                 "/openapi.json", "/docs"):
+        check(daemon, "GET", path, path)
+    for method, template in ROUTES:
+        path = re.sub(r"\{\w+\}", "none", template)
+        if "{" in template:
+            check(daemon, method, path, template)
+        check(daemon, method, path, template, HELLO if method == "POST" else None,
+              headers={"Origin": "http://evil.example"}) if template != "/docs" else None
+    assert {(method, template) for method, template, status in CHECKED if status < 400} == set(ROUTES)
+
+
+def names_in(text):
+    return {re.sub(r"_(bucket|sum|count)$", "", name) for name in re.findall(r"\b(?:nacre|process)_[a-z0-9_]+", text)}
+
+
+def test_metrics_are_good(daemon):
+    daemon.execute("print(1)")
+    text = daemon.get("/metrics").body
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(rb"^nacre_box_start_seconds_count [1-9]", text, re.M)
+    assert re.search(rb'^nacre_http_requests_total\{route="/v1/execute",method="POST",status="200"\} [1-9]', text, re.M)
+    assert re.search(rb"^process_resident_memory_bytes [1-9]\d{6}", text, re.M)
+
+
+def test_who_uses_the_metrics_knows_them(daemon):
+    known = set(re.findall(r"^# TYPE (\S+)", daemon.get("/metrics").body.decode(), re.M))
+    rules = (ROOT / "deploy/prometheus-rules.yml").read_text()
+    expressions = re.findall(r"^ +expr: (.*)$", rules, re.M)
+    assert len(expressions) == rules.count("- alert:") > 8
+    dashboard = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text())
+    shown = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
+    assert names_in(" ".join(expressions)) <= known
+    assert names_in(shown) == known  # and nothing is counted that nobody sees
+    assert set(re.findall(r"kind: (\w+)", rules)) == {"security", "performance", "capacity", "error"}
+    assert subprocess.run(["promtool", "check", "rules", ROOT / "deploy/prometheus-rules.yml"], capture_output=True).returncode == 0
+
+
+def test_prometheus_scrapes_it(daemon, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (tmp_path / "prometheus.yml").write_text(
+        f"global: {{scrape_interval: 1s}}\nrule_files: [{ROOT}/deploy/prometheus-rules.yml]\n"
+        f"scrape_configs: [{{job_name: nacre, static_configs: [{{targets: ['127.0.0.1:{daemon.port}']}}]}}]\n")
+    daemon.execute("print(1)")
+    server = subprocess.Popen(["prometheus", f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
+                               f"--web.listen-address=127.0.0.1:{port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until = time.monotonic() + 40
+        while True:
+            try:
+                url = f"http://127.0.0.1:{port}/api/v1/query?query=sum(nacre_executions_total)"
+                found = json.load(urllib.request.urlopen(url, timeout=5))["data"]["result"]
+                if found and float(found[0]["value"][1]) >= 1:
+                    break
+            except OSError:
+                pass
+            assert time.monotonic() < until
+            time.sleep(0.5)
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
