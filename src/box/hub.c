@@ -482,6 +482,7 @@ void nc_command_disown(struct nc_command *command)
 	close_input(command); /* what it reads from may go */
 	spec->context = NULL;
 	spec->started = NULL;
+	spec->told = NULL;
 	spec->writable = NULL;
 	spec->printed = disowned_printed;
 	spec->ended = disowned_ended;
@@ -593,8 +594,13 @@ static void on_spawner(void *context, int events)
 		lose_all(hub);
 		return;
 	}
-	command = event.type == NC_BOX_TOLD || event.type == NC_BOX_ADOPT ? NULL
-									  : find(hub, event.id);
+	command = event.type == NC_BOX_ADOPT ? NULL : find(hub, event.id);
+	if (command && event.type == NC_BOX_TOLD && command->spec.told) {
+		command->spec.told(command->spec.context, &event.now);
+		return;
+	}
+	if (event.type == NC_BOX_TOLD)
+		command = NULL;
 	if (!command || event.type == NC_BOX_STARTED) {
 		if (command) {
 			on_started(command, &event);

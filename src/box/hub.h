@@ -29,6 +29,8 @@ struct nc_command_spec {
 	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
 	void (*started)(void *context, uint64_t birth_ns, int door_fd);
 	void (*writable)(void *context); /* interactive: there is room again; may be NULL */
+	/* the answer to nc_hub_ask while it runs; NULL: as for boxes that no command waits for */
+	void (*told)(void *context, const struct nc_box_now *now);
 	/* what it printed within output_max, as it comes; data is good only during the call */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/*

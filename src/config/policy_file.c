@@ -63,7 +63,7 @@ static const struct nc_field risk_fields[] = {
 	END,
 };
 
-static const char *const response_names[NC_RESPOND_MAX + 1] = {"report", "end", NULL};
+static const char *const response_names[NC_RESPOND_MAX + 1] = {"report", "freeze", "end", NULL};
 
 static const struct nc_field respond_fields[] = {
 	CHOICE("low", 0, response_names),

@@ -26,6 +26,7 @@ enum nc_policy_mode {
 /* What an alert does to an execution that runs. */
 enum nc_policy_response {
 	NC_RESPOND_REPORT,
+	NC_RESPOND_FREEZE, /* until its time is up, or somebody cancels it */
 	NC_RESPOND_END,
 	NC_RESPOND_MAX,
 };
@@ -77,7 +78,6 @@ extern const char *const nc_policy_grades[];
 
 /* The names of tenants, and of what else a file may name freely; as in requests. */
 bool nc_policy_is_tenant(const char *name);
-#define NC_POLICY_NAME_EXPECTED                                                                    \
-	"1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+#define NC_POLICY_NAME_EXPECTED "1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"
 
 #endif

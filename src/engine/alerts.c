@@ -53,6 +53,8 @@ static void count_step(const struct nc_step_state *step, struct nc_signals *sign
 	value[NC_SIGNAL_LANGUAGE_REFUSALS] += counts.refusals;
 	value[NC_SIGNAL_SECRETS_PROBED] += counts.secrets;
 	value[NC_SIGNAL_START_RATE] = greater(value[NC_SIGNAL_START_RATE], step->start_rate.peak);
+	value[NC_SIGNAL_MEMORY_RATE] =
+		greater(value[NC_SIGNAL_MEMORY_RATE], step->memory_rate.peak >> 20);
 	value[NC_SIGNAL_OUTPUT_RATE] =
 		greater(value[NC_SIGNAL_OUTPUT_RATE], step->output_rate.peak >> 20);
 }

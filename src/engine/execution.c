@@ -62,7 +62,8 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	struct nacre_err err = {0};
 
-	if (door_fd >= 0 && nc_access_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
+	if (door_fd >= 0 &&
+		nc_access_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
 		(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
 		nc_command_cancel(execution->command);
 	}
@@ -73,6 +74,15 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	nc_vigil_begin(execution);
 	if (execution->prepared_ns == 0)
 		execution->prepared_ns = nc_clock_ns();
+}
+
+/* What its box uses, asked for while its program runs. */
+static void on_told(void *context, const struct nc_box_now *now)
+{
+	struct nc_execution *execution = context;
+
+	if (stage_of(execution)->kind == NC_STAGE_RUN)
+		nc_rate_add(&step_of(execution)->memory_rate, nc_clock_ns(), now->memory_bytes);
 }
 
 static void on_progress(void *context, const char *text)
@@ -328,6 +338,7 @@ static void begin_stage(struct nc_execution *execution)
 	struct nc_command_spec spec = {.context = execution,
 		.started = on_started,
 		.printed = on_printed,
+		.told = on_told,
 		.ended = on_ended};
 	struct nacre_err err = {0};
 	int r;

@@ -5,11 +5,11 @@
 #include "base/id.h"
 #include "box/settle.h"
 #include "box/unpack.h"
+#include "engine/access.h"
 #include "engine/build.h"
 #include "engine/detect.h"
 #include "engine/engine.h"
 #include "engine/output.h"
-#include "engine/access.h"
 #include "policy/book.h"
 #include "policy/denial.h"
 #include "policy/hooks.h"
@@ -63,8 +63,8 @@ struct nc_step_state {
 	struct nc_output output[NC_STREAM_MAX];
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
-	struct nc_rate output_rate, start_rate; /* while it runs */
-	struct nc_diagnostic diagnostic;	/* message "" if there is none */
+	struct nc_rate output_rate, start_rate, memory_rate; /* while it runs */
+	struct nc_diagnostic diagnostic;		     /* message "" if there is none */
 };
 
 struct nc_execution {
@@ -93,8 +93,8 @@ struct nc_execution {
 	enum nc_language packages_language; /* of the steps that have them */
 	struct nc_build *build;		    /* while it works */
 	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
-	json_t *packages;	/* that there are; NULL: none were asked for, or not yet */
-	bool environment_built; /* for this execution */
+	json_t *packages;	 /* that there are; NULL: none were asked for, or not yet */
+	bool environment_built;	 /* for this execution */
 	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
 	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */

@@ -3,32 +3,78 @@
 
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "engine/alerts.h"
+#include "engine/work.h"
 
 /* How often it is looked at. */
 #define LOOK_MS 250
 
-static bool is_to_end(const struct nc_execution *execution, const struct nc_alert *alert)
+static enum nc_policy_response response(
+	const struct nc_execution *execution, const struct nc_alert *alert)
 {
-	return execution->terms->values.respond[alert->severity].number == NC_RESPOND_END &&
-	       execution->terms->values.mode.number != NC_MODE_AUDIT;
+	if (execution->terms->values.mode.number == NC_MODE_AUDIT)
+		return NC_RESPOND_REPORT;
+	return (enum nc_policy_response)execution->terms->values.respond[alert->severity].number;
+}
+
+static void end_it(struct nc_execution *execution, const char *did, const struct nc_alert *alert)
+{
+	(void)nc_execution_fail(execution, "blocked", "The policy '%s' %s it: %s [%s]",
+		execution->terms->policy, did, alert->reason, alert->id);
+	if (execution->command)
+		nc_command_cancel(execution->command);
+	nc_vigil_end(execution);
+}
+
+/* A box that stands still has no time of its own: ours ends it. */
+static void on_time_up(uv_timer_t *timer)
+{
+	struct nc_execution *execution = timer->data;
+	/* what was reached stays reached; but nothing may stand still for ever */
+	struct nc_alert alerts[NC_SIGNAL_MAX] = {{.id = "frozen", .reason = "For an alert"}};
+
+	(void)nc_alerts_now(execution, alerts);
+	end_it(execution, "froze", &alerts[0]);
+}
+
+static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
+{
+	uint64_t used_ms = (nc_clock_ns() - execution->prepared_ns) / 1000000;
+	uint64_t wall_ms = execution->limits.wall_ms;
+
+	nc_hub_freeze(nc_engine_hub(execution->engine), execution->box_id, true);
+	if (execution->listener.progress)
+		execution->listener.progress(execution->listener.context, alert->reason);
+	(void)uv_timer_start(
+		execution->watch, on_time_up, wall_ms > used_ms ? wall_ms - used_ms : 1, 0);
+}
+
+static void respond(
+	struct nc_execution *execution, const struct nc_alert *alert, enum nc_policy_response how)
+{
+	if (how == NC_RESPOND_FREEZE)
+		freeze(execution, alert);
+	else
+		end_it(execution, "ended", alert);
 }
 
 static void on_look(uv_timer_t *timer)
 {
 	struct nc_execution *execution = timer->data;
 	struct nc_alert alerts[NC_SIGNAL_MAX];
+	const struct nc_alert *worst = NULL;
+	enum nc_policy_response most = NC_RESPOND_REPORT;
 	size_t count = nc_alerts_now(execution, alerts);
 
-	for (size_t i = 0; execution->command && i < count; i++) {
-		if (!is_to_end(execution, &alerts[i]))
-			continue;
-		(void)nc_execution_fail(execution, "blocked", "The policy '%s' ended it: %s [%s]",
-			execution->terms->policy, alerts[i].reason, alerts[i].id);
-		nc_command_cancel(execution->command);
-		nc_vigil_end(execution);
-		return;
-	}
+	nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
+	for (size_t i = 0; i < count; i++)
+		if (response(execution, &alerts[i]) > most) {
+			worst = &alerts[i];
+			most = response(execution, worst);
+		}
+	if (execution->command && worst)
+		respond(execution, worst, most);
 }
 
 void nc_vigil_begin(struct nc_execution *execution)

@@ -108,11 +108,15 @@ static void text_of(object *from, char ret_text[static PATH_SIZE])
 	(void)snprintf(ret_text, PATH_SIZE, "%s", text ? text : "");
 }
 
+/* Borrowed; NULL if there are fewer: sys.audit() takes any name with any arguments. */
+static object *item_of(object *args, intptr_t index)
+{
+	return index < PyTuple_Size(args) ? PyTuple_GetItem(args, index) : NULL;
+}
+
 static void argument(object *args, intptr_t index, char ret_text[static PATH_SIZE])
 {
-	object *item = index < PyTuple_Size(args) ? PyTuple_GetItem(args, index) : NULL;
-
-	text_of(item, ret_text);
+	text_of(item_of(args, index), ret_text);
 }
 
 static void file_of_code(object *code, char ret_file[static PATH_SIZE])
@@ -420,7 +424,9 @@ static int on_exec(object *args)
 
 	if (on_code() < 0)
 		return -1;
-	file_of_code(PyTuple_GetItem(args, 0), file);
+	if (!item_of(args, 0))
+		return 0;
+	file_of_code(item_of(args, 0), file);
 	if (is_own_file(file))
 		return 0;
 	row = judge_import(NULL, file);
@@ -456,7 +462,7 @@ static bool is_about(const struct row *row, const char *event, object *args, con
 				       : strcmp(event, row->name) != 0)
 		return false;
 	/* ctypes opens the program itself when it is imported */
-	return strcmp(event, "ctypes.dlopen") != 0 || PyTuple_GetItem(args, 0) != &_Py_NoneStruct;
+	return strcmp(event, "ctypes.dlopen") != 0 || item_of(args, 0) != &_Py_NoneStruct;
 }
 
 static int on_other(const char *event, object *args)

@@ -135,6 +135,7 @@ ATTACKS = {  # before the call that has to be refused all the same
     "modules": "s.modules.clear()",
     "frames": "f = s._getframe(); f.f_globals['__file__'] = '/usr/lib/python3/os.py'",
     "renamed code": "run.__code__ = run.__code__.replace(co_filename='/usr/lib/python3/x.py')",
+    "false events": "[s.audit(e, *a) for e in ('exec', 'compile', 'import', 'open', 'ctypes.dlopen', 'os.x') for a in ((), (1,), (None, None), (b'x',))]",
     "stolen channel": "dup2(opened('stolen', 65), 200)",
 }
 
@@ -310,3 +311,13 @@ def test_endless_output_can_be_ended(execute):
     policy = "inherits: standard\nalerts: {output_mb_per_second: 1}\nrespond: {low: end}\n"
     reply = execute(policy, "import time\nfor _ in range(100):\n    print('x' * 4000000)\n    time.sleep(0.1)", "--output", "1GB")
     assert reply["status"] == "blocked" and "output_mb_per_second" in alerts_of(reply)
+
+
+def test_memory_that_grows_too_fast_can_freeze_the_run(execute):
+    code = ("import time\nkept = []\nfor _ in range(40):\n    kept.append(b'x' * (8 << 20))\n    time.sleep(0.1)\nprint('through')")
+    policy = "inherits: standard\nalerts: {memory_mb_per_second: 20}\n"
+    reply = execute(policy, code, "--memory", "900MB")
+    assert reply["status"] == "success" and alerts_of(reply) == ["memory_mb_per_second"], reply["alerts"]
+    reply = execute(policy + "respond: {low: freeze}\n", code, "--memory", "900MB", "--timeout", "6s")
+    assert reply["status"] == "blocked" and "froze it" in reply["error"] and reply["output"] == "" and alerts_of(reply) == ["memory_mb_per_second"]
+    assert reply["usage"]["memory_peak_bytes"] < 40 * (8 << 20)
