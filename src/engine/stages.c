@@ -357,6 +357,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		return nc_execution_fail(execution, "error",
 			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
 	stage_limits(execution, stage);
+	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
+		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR;
 	/* what compilers are shown is what the key of their program covers */

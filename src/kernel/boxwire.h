@@ -99,7 +99,8 @@ enum nc_box_order_flag {
 	 * limits hold for all of them together
 	 */
 	NC_ORDER_HOME = 1 << 8,
-	NC_ORDER_FLAGS = (1 << 9) - 1,
+	NC_ORDER_ALONE = 1 << 9, /* in a process box: it can make no processes */
+	NC_ORDER_FLAGS = (1 << 10) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */

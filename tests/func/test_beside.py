@@ -301,13 +301,13 @@ def test_what_a_command_beside_others_may_not_name(name, flags, fds, fields):
     assert process.returncode == 125 and "breaks the rules" in error
 
 
-def test_kept_homes_and_commands_are_adopted():
+def test_kept_homes_and_commands_are_adopted(tmp_path):
     """A box that stays and what runs in it outlive their worker; the next one goes on with both."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     from test_adoption import Fleet
 
-    fleet = Fleet()
+    fleet = Fleet(tmp_path / "die")
     try:
         fleet.ask("hello()")
         null = fleet.ask("os.open('/dev/null', os.O_RDWR)")
@@ -341,3 +341,16 @@ def test_kept_homes_and_commands_are_adopted():
         assert null > 0
     finally:
         fleet.close()
+
+
+def test_alone_in_a_process_box(play, tier):  # noqa: F811
+    """Where the program needs no others, it can make none: the filter refuses fork, and allows threads."""
+    if tier == "container":
+        pytest.skip("of process boxes")
+    code = b"import os, threading\\ndone = threading.Thread(target=print, args=('thread',)); done.start(); done.join()\\n" \
+           b"try: os.fork() or os._exit(0); print('forked')\\nexcept OSError as error: print(error.errno)"
+    got = play(f"""
+first(b"true")
+return [command(NEXT, (b"/usr/bin/python3", b"-c", {code!r}.replace(b"\\\\n", b"\\n")), flags=STAY | flag)[2] for flag in (0, ALONE)]
+""")
+    assert [text.split(b"\n")[:2] for text in got] == [[b"thread", b"forked"], [b"thread", b"1"]], got
