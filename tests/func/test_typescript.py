@@ -78,8 +78,3 @@ def test_ends_that_come_from_outside(run):
     assert run("const all: number[][] = []; for (;;) all.push(new Array<number>(1e6).fill(1));", limits={"memory_mb": 128})["status"] in (
         "memory_limit", "killed", "error")
 
-
-def test_it_is_told_from_javascript_by_its_types(run, tmp_path):
-    path = tmp_path / "x.json"
-    reply = run(TYPED)
-    assert reply["language"] == "typescript" and not path.exists()
