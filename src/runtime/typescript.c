@@ -37,8 +37,9 @@ const struct nc_runtime nc_runtime_typescript = {
 	.source_name_for = source_name_for,
 	.run =
 		{
-			.argv = NC_WORDS(.env = NC_NODE_ENV, "node",
-				"--disable-warning=ExperimentalWarning", "{source}"),
+			.argv = NC_WORDS(
+				"node", "--disable-warning=ExperimentalWarning", "{source}"),
+			.env = NC_NODE_ENV,
 			.needs = {.processes = 32}, /* as javascript */
 		},
 	.diagnose = nc_node_diagnose,
