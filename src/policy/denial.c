@@ -74,7 +74,7 @@ static const struct group groups[] = {
 		"Use ordinary memory and mprotect with a signal handler"},
 	{"io-uring", 0, "io_uring_setup io_uring_enter io_uring_register",
 		"io_uring makes system calls that no filter sees", NULL,
-		"Use read, write and epoll; most libraries fall back by themselves, Node with UV_USE_IO_URING=0"},
+		"Use read, write and epoll; most libraries, and Node, do without by themselves"},
 	{"aio", 0, "io_setup io_submit io_getevents io_pgetevents io_cancel io_destroy",
 		"Contexts for asynchronous I/O come from one pool of the whole host", NULL,
 		"Use ordinary reads and writes, in threads if need be"},

@@ -17,7 +17,6 @@ const struct nc_runtime nc_runtime_javascript = {
 	.run =
 		{
 			.argv = NC_WORDS("node", "{source}"),
-			.env = NC_NODE_ENV,
 			/* Node alone has 7 threads, and a worker thread of its own user's 1 more */
 			.needs = {.processes = 32},
 		},

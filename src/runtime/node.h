@@ -31,7 +31,4 @@ bool nc_node_is_module(const char *code, size_t size);
 
 bool nc_node_diagnose(const struct nc_failure *failure, struct nc_diagnostic *diagnostic);
 
-/* io_uring is refused in boxes: newer ones would ask for it, and be reported for that. */
-#define NC_NODE_ENV NC_WORDS("UV_USE_IO_URING=0")
-
 #endif

@@ -39,7 +39,6 @@ const struct nc_runtime nc_runtime_typescript = {
 		{
 			.argv = NC_WORDS(
 				"node", "--disable-warning=ExperimentalWarning", "{source}"),
-			.env = NC_NODE_ENV,
 			.needs = {.processes = 32}, /* as javascript */
 		},
 	.diagnose = nc_node_diagnose,

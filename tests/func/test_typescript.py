@@ -56,7 +56,7 @@ console.log(show({ inner: pearl }) as string, process.argv.slice(2));
 def test_hello_with_types(run):
     reply = run(TYPED, args=["a b", "c"])
     assert (reply["status"], reply["output"], reply["stderr"]) == ("success", "nacre 3 [ 'a b', 'c' ]\n", ""), reply
-    assert reply["denials"] == []
+    assert {found["id"] for found in reply["denials"]} <= {"seccomp.io_uring_setup"}  # newer ones ask for it, and do without
 
 
 def test_input_files_and_exit_code(run):
