@@ -93,6 +93,7 @@ enum nc_rule_id {
 	X(SWITCH_RATE, "context_switches_per_second") \
 	X(CPU_SECONDS, "cpu_seconds") \
 	X(MEMORY_RATE, "memory_mb_per_second") \
+	X(FORK_RATE, "forks_per_second") \
 	/* what the hook inside of the interpreter told */ \
 	X(LANGUAGE_REFUSALS, "language_refusals") \
 	X(START_RATE, "programs_per_second") \

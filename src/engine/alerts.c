@@ -55,6 +55,7 @@ static void count_step(const struct nc_step_state *step, struct nc_signals *sign
 	value[NC_SIGNAL_START_RATE] = greater(value[NC_SIGNAL_START_RATE], step->start_rate.peak);
 	value[NC_SIGNAL_MEMORY_RATE] =
 		greater(value[NC_SIGNAL_MEMORY_RATE], step->memory_rate.peak >> 20);
+	value[NC_SIGNAL_FORK_RATE] = greater(value[NC_SIGNAL_FORK_RATE], step->fork_rate.peak);
 	value[NC_SIGNAL_OUTPUT_RATE] =
 		greater(value[NC_SIGNAL_OUTPUT_RATE], step->output_rate.peak >> 20);
 }

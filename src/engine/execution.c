@@ -81,8 +81,11 @@ static void on_told(void *context, const struct nc_box_now *now)
 {
 	struct nc_execution *execution = context;
 
-	if (stage_of(execution)->kind == NC_STAGE_RUN)
-		nc_rate_add(&step_of(execution)->memory_rate, nc_clock_ns(), now->memory_bytes);
+	if (stage_of(execution)->kind != NC_STAGE_RUN)
+		return;
+	nc_rate_add(&step_of(execution)->memory_rate, nc_clock_ns(), now->memory_bytes);
+	if (now->last_pid > 0)
+		nc_rate_add(&step_of(execution)->fork_rate, nc_clock_ns(), now->last_pid);
 }
 
 static void on_progress(void *context, const char *text)

@@ -63,7 +63,7 @@ struct nc_step_state {
 	struct nc_output output[NC_STREAM_MAX];
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
-	struct nc_rate output_rate, start_rate, memory_rate; /* while it runs */
+	struct nc_rate output_rate, start_rate, memory_rate, fork_rate; /* while it runs */
 	struct nc_diagnostic diagnostic;		     /* message "" if there is none */
 };
 

@@ -213,7 +213,7 @@ void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start)
 	ret_start->door = nc_wire_get_u8(in) != 0;
 }
 
-static void now_fields(struct nc_box_now *now, uint64_t *fields[8])
+static void now_fields(struct nc_box_now *now, uint64_t *fields[9])
 {
 	fields[0] = &now->id;
 	fields[1] = &now->cpu_us;
@@ -223,25 +223,26 @@ static void now_fields(struct nc_box_now *now, uint64_t *fields[8])
 	fields[5] = &now->disk_bytes;
 	fields[6] = &now->io_read_bytes;
 	fields[7] = &now->io_written_bytes;
+	fields[8] = &now->last_pid;
 }
 
 void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now)
 {
 	struct nc_box_now copy = *now;
-	uint64_t *fields[8];
+	uint64_t *fields[9];
 
 	now_fields(&copy, fields);
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 9; i++)
 		nc_wire_put_u64(out, *fields[i]);
 	nc_wire_put_u8(out, now->frozen);
 }
 
 void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now)
 {
-	uint64_t *fields[8];
+	uint64_t *fields[9];
 
 	now_fields(ret_now, fields);
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 9; i++)
 		*fields[i] = nc_wire_get_u64(in);
 	ret_now->frozen = nc_wire_get_u8(in) != 0;
 }

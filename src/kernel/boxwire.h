@@ -187,6 +187,7 @@ struct nc_box_now {
 	uint64_t id;
 	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
 		io_written_bytes;
+	uint64_t last_pid; /* the highest number that a process has inside; 0: not known */
 	bool frozen;
 };
 

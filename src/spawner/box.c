@@ -303,6 +303,43 @@ int nc_box_freeze(struct nc_box *box, bool frozen)
 	return r;
 }
 
+/* The number that a process has in the innermost of its pid namespaces; 0: it has gone. */
+static uint64_t inner_pid(pid_t pid)
+{
+	char path[32], text[4096], *line;
+	int fd;
+	ssize_t n;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : nc_fd_read_upto(fd, text, sizeof(text) - 1);
+	(void)nc_fd_close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return 0;
+	*strchrnul(line + 1, '\n') = '\0';
+	line = strrchr(line, '\t');
+	return line ? strtoull(line + 1, NULL, 10) : 0;
+}
+
+/* Numbers are given one after the other: how many were is what the last ones tell. */
+static uint64_t last_pid(const struct nc_cgroup *group)
+{
+	pid_t pids[WATCHED_MAX];
+	int n = nc_cgroup_pids(group, pids, WATCHED_MAX);
+	uint64_t last = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t pid = inner_pid(pids[i]);
+
+		last = pid > last ? pid : last;
+	}
+	return last;
+}
+
 void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 {
 	const struct nc_cgroup *group = box->shared.parent ? &box->shared : nc_box_group(box);
@@ -320,6 +357,8 @@ void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 	ret_now->pids = usage.pids_now;
 	ret_now->io_read_bytes = usage.io_read_bytes;
 	ret_now->io_written_bytes = usage.io_written_bytes;
+	if (box->end.pid_ns)
+		ret_now->last_pid = last_pid(group);
 }
 
 static void kill_all(struct nc_box *box)

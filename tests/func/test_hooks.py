@@ -307,6 +307,15 @@ def test_programs_are_counted_by_the_second(execute):
     assert reply["status"] == "blocked" and "programs_per_second" in alerts_of(reply), reply["alerts"]
 
 
+def test_forks_are_counted_in_every_language(execute):
+    """Told from the numbers that processes get inside, whoever makes them."""
+    policy = "inherits: standard\nalerts: {forks_per_second: 50}\nrespond: {medium: end}\n"
+    reply = execute(policy, "for i in $(seq 20000); do (:) & wait; done; echo through", "--lang", "shell", "--timeout", "20s")
+    assert reply["status"] == "blocked" and "forks_per_second" in alerts_of(reply), (reply["status"], reply["alerts"])
+    reply = execute(policy, "for i in 1 2 3; do (:); sleep 0.5; done; echo through", "--lang", "shell")
+    assert reply["status"] == "success" and alerts_of(reply) == []
+
+
 def test_endless_output_can_be_ended(execute):
     policy = "inherits: standard\nalerts: {output_mb_per_second: 1}\nrespond: {low: end}\n"
     reply = execute(policy, "import time\nfor _ in range(100):\n    print('x' * 4000000)\n    time.sleep(0.1)", "--output", "1GB")
