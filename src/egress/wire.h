@@ -23,7 +23,7 @@ enum nc_egress_message {
 	NC_EGRESS_SHUT,	  /* u64 box; ends its connections; METER, the last */
 
 	/* to the worker */
-	NC_EGRESS_WELCOME = 101, /* u32 version */
+	NC_EGRESS_WELCOME = 101, /* u32 version, text certificate of its authority (PEM) */
 	NC_EGRESS_DONE,		 /* u64 box, u32 errno or 0: of OPEN and CHANGE; if not 0, nothing
 				    has changed */
 	NC_EGRESS_DECISION,	 /* struct nc_egress_decision */
@@ -36,6 +36,7 @@ enum nc_egress_protocol {
 	NC_EGRESS_HTTP,
 	NC_EGRESS_CONNECT,
 	NC_EGRESS_SOCKS,
+	NC_EGRESS_INSIDE, /* HTTP in TLS in which the door takes part */
 	NC_EGRESS_ACCEPT, /* it has not said anything yet */
 	NC_EGRESS_PROTOCOL_MAX,
 };

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct nc_http_reply reply;
 	enum nc_reason reason;
 
-	if (nc_http_read_request(text, size, &request, &reason) > 0) {
+	if (nc_http_read_request(text, size, NULL, &request, &reason) > 0) {
 		assert(request.head.size <= size && request.port != 0);
 		if (!request.tunnel)
 			rewrite(&request);

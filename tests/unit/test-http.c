@@ -8,7 +8,7 @@
 
 static int read_text(const char *text, struct nc_http_request *request, enum nc_reason *reason)
 {
-	return nc_http_read_request(text, strlen(text), request, reason);
+	return nc_http_read_request(text, strlen(text), NULL, request, reason);
 }
 
 static void a_request_is_read_when_it_is_whole(void **state)
@@ -21,7 +21,7 @@ static void a_request_is_read_when_it_is_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++)
-		assert_int_equal(nc_http_read_request(text, i, &request, &reason), 0);
+		assert_int_equal(nc_http_read_request(text, i, NULL, &request, &reason), 0);
 	assert_int_equal(read_text(text, &request, &reason), 1);
 	assert_string_equal(request.host.text, "example.org");
 	assert_int_equal(request.port, 8080);
@@ -37,7 +37,7 @@ static void a_request_is_read_when_it_is_whole(void **state)
 static void what_goes_out_is_ours(void **state)
 {
 	const struct nc_egress_secret secret = {
-		"PLACEHOLDER", "value of it", "example.org:8080", "authorization"};
+		"PLACEHOLDER", "value of it", "example.org:8080", "authorization", false};
 	const char *text = "GET HTTP://Example.org:8080?q HTTP/1.1\r\nAccept: */*\r\n"
 			   "hOST: example.org:8080\r\nProxy-Authorization: x\r\n"
 			   "Authorization: Bearer PLACEHOLDER!\r\nX: PLACEHOLDER\r\n"
@@ -67,7 +67,8 @@ static void secrets_are_bound(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < unit_count(hosts); i++) {
-		const struct nc_egress_secret secret = {"PLACEHOLDER", "value", hosts[i], "A"};
+		const struct nc_egress_secret secret = {
+			"PLACEHOLDER", "value", hosts[i], "A", false};
 		nc_buf_cleanup struct nc_buf out = NC_BUF(4096);
 		struct nc_secrets secrets = {0};
 		struct nc_http_request request;
@@ -125,18 +126,21 @@ static void too_much_is_refused(void **state)
 	for (size_t i = 0; i < NC_EGRESS_FIELDS_MAX - 1; i++)
 		nc_buf_adds(&text, "X: y\r\n");
 	nc_buf_adds(&text, "\r\n");
-	assert_int_equal(nc_http_read_request(text.data, text.size, &request, &reason), 1);
+	assert_int_equal(nc_http_read_request(text.data, text.size, NULL, &request, &reason), 1);
 	text.size -= 2;
 	nc_buf_adds(&text, "X: y\r\n\r\n");
-	assert_int_equal(nc_http_read_request(text.data, text.size, &request, &reason), -EBADMSG);
+	assert_int_equal(
+		nc_http_read_request(text.data, text.size, NULL, &request, &reason), -EBADMSG);
 	nc_buf_done(&text);
 	nc_buf_adds(&text, "GET http://a/");
 	while (text.size < NC_EGRESS_HEAD_MAX)
 		nc_buf_adds(&text, "a");
 	assert_int_equal(
-		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX - 1, &request, &reason), 0);
+		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX - 1, NULL, &request, &reason),
+		0);
 	assert_int_equal(
-		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX, &request, &reason), -EBADMSG);
+		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX, NULL, &request, &reason),
+		-EBADMSG);
 }
 
 static int read_reply(const char *text, enum nc_method method, struct nc_http_reply *reply)
