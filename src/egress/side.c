@@ -23,8 +23,6 @@ static int tls_waits(struct nc_side *side, int result)
 {
 	const int error = SSL_get_error(side->tls, result);
 
-	/* errors of others must not be taken for ours */
-	ERR_clear_error();
 	if (error == SSL_ERROR_WANT_READ)
 		side->readable = false;
 	else if (error == SSL_ERROR_WANT_WRITE)
@@ -44,8 +42,10 @@ int nc_side_secure(struct nc_side *side, SSL *tls)
 
 int nc_side_shake(struct nc_side *side)
 {
-	int r = SSL_do_handshake(side->tls);
+	int r;
 
+	ERR_clear_error(); /* what others left there would be taken for ours */
+	r = SSL_do_handshake(side->tls);
 	return r == 1 ? 1 : tls_waits(side, r);
 }
 
@@ -56,6 +56,7 @@ static ssize_t receive(struct nc_side *side, void *data, size_t size)
 	int r;
 
 	if (side->tls) {
+		ERR_clear_error();
 		r = SSL_read(side->tls, data, (int)size);
 		if (r > 0)
 			return r;
@@ -74,6 +75,7 @@ ssize_t nc_side_send(struct nc_side *side, const void *data, size_t size)
 	int r;
 
 	if (side->tls) {
+		ERR_clear_error();
 		r = SSL_write(side->tls, data, (int)size);
 		side->retry = r > 0 ? 0 : size;
 		return r > 0 ? r : tls_waits(side, r);

@@ -109,7 +109,10 @@ static SSL_CTX *make_context(const SSL_METHOD *method)
 	(void)SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
 						SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 						SSL_MODE_RELEASE_BUFFERS);
-	(void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	/* no session is resumed: it might be another box's */
+	(void)SSL_CTX_set_options(
+		context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
+	(void)SSL_CTX_set_num_tickets(context, 0);
 	(void)SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	return context;
 }

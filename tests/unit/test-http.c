@@ -82,6 +82,38 @@ static void secrets_are_bound(void **state)
 	}
 }
 
+static void inside_tls_the_host_is_known(void **state)
+{
+	static const struct nc_origin origin = {{.kind = NC_HOST_NAME, .text = "a.test"}, 443};
+	static const char *const bad[] = {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a.test:80\r\n\r\n",
+		"GET x HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n"};
+	const char *good = "GET /x HTTP/1.1\r\nHost: A.test\r\nA: PLACEHOLDER\r\n\r\n";
+	const struct nc_egress_secret secrets_of[] = {
+		{"PLACEHOLDER", "plain", "a.test:443", "A", false},
+		{"PLACEHOLDER", "value", "a.test", "A", true}};
+	nc_buf_cleanup struct nc_buf out = NC_BUF(4096);
+	struct nc_secrets secrets = {0};
+	struct nc_http_request request;
+	enum nc_reason reason;
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(bad); i++)
+		assert_int_equal(
+			nc_http_read_request(bad[i], strlen(bad[i]), &origin, &request, &reason),
+			-EBADMSG);
+	assert_int_equal(nc_http_read_request(good, strlen(good), &origin, &request, &reason), 1);
+	for (size_t i = 0; i < unit_count(secrets_of); i++)
+		assert_int_equal(nc_secrets_add(&secrets, &secrets_of[i]), 0);
+	nc_http_write_request(&out, &request, &secrets);
+	assert_string_equal(nc_buf_text(&out),
+		"GET /x HTTP/1.1\r\nHost: a.test\r\nA: value\r\nConnection: keep-alive\r\n\r\n");
+	nc_secrets_done(&secrets);
+}
+
 static void faults_have_reasons(void **state)
 {
 	static const struct {
@@ -232,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_request_is_read_when_it_is_whole),
 		cmocka_unit_test(what_goes_out_is_ours),
 		cmocka_unit_test(secrets_are_bound),
+		cmocka_unit_test(inside_tls_the_host_is_known),
 		cmocka_unit_test(faults_have_reasons),
 		cmocka_unit_test(too_much_is_refused),
 		cmocka_unit_test(replies_say_where_they_end),
