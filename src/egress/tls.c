@@ -2,15 +2,17 @@
 #include "egress/tls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 
-#include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/text.h"
 
 #define BUNDLE "/etc/ssl/certs/ca-certificates.crt"
+#define BUNDLE_MAX (4U * 1024 * 1024)
 /* A process does not live longer; clocks may differ by an hour. */
 #define BEFORE_SECONDS (-3600L)
 #define AFTER_SECONDS (90L * 86400)
@@ -117,6 +119,27 @@ static SSL_CTX *make_context(const SSL_METHOD *method)
 	return context;
 }
 
+static int read_bundle(struct nc_tls *tls, const char *path)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 ? -errno : nc_fd_read_all(fd, BUNDLE_MAX, &tls->bundle, &tls->bundle_size);
+}
+
+static void trust_bundle(struct nc_tls *tls)
+{
+	X509_STORE *store = SSL_CTX_get_cert_store(tls->far);
+	BIO *memory = BIO_new_mem_buf(tls->bundle, (int)tls->bundle_size);
+	X509 *certificate;
+
+	while (memory && (certificate = PEM_read_bio_X509(memory, NULL, NULL, NULL))) {
+		(void)X509_STORE_add_cert(store, certificate);
+		X509_free(certificate);
+	}
+	BIO_free(memory);
+	nc_freep(&tls->bundle);
+}
+
 int nc_tls_init(struct nc_tls *tls, const char *bundle, struct nacre_err *err)
 {
 	*tls = (struct nc_tls){0};
@@ -129,7 +152,7 @@ int nc_tls_init(struct nc_tls *tls, const char *bundle, struct nacre_err *err)
 		return nc_err_set(err, -ENOMEM, "Prepare TLS");
 	SSL_CTX_set_verify(tls->far, SSL_VERIFY_PEER, NULL);
 	/* without them every host is refused, which is how it should be */
-	(void)SSL_CTX_load_verify_file(tls->far, bundle ? bundle : BUNDLE);
+	(void)read_bundle(tls, bundle ? bundle : BUNDLE);
 	return 0;
 }
 
@@ -140,6 +163,7 @@ void nc_tls_done(struct nc_tls *tls)
 	X509_free(tls->authority);
 	EVP_PKEY_free(tls->key);
 	nc_freep(&tls->authority_pem);
+	nc_freep(&tls->bundle);
 }
 
 /* ---- connections ---- */
@@ -163,15 +187,21 @@ SSL *nc_tls_near(struct nc_tls *tls, const struct nc_host *host)
 SSL *nc_tls_far(struct nc_tls *tls, const struct nc_host *host)
 {
 	const bool named = host->kind == NC_HOST_NAME;
-	SSL *ssl = SSL_new(tls->far);
-	X509_VERIFY_PARAM *wanted = ssl ? SSL_get0_param(ssl) : NULL;
+	char name[sizeof(host->text)];
+	X509_VERIFY_PARAM *wanted;
+	SSL *ssl;
 
+	if (tls->bundle)
+		trust_bundle(tls);
+	ssl = SSL_new(tls->far);
 	if (!ssl)
 		return NULL;
+	wanted = SSL_get0_param(ssl);
+	memcpy(name, host->text, sizeof(name));
 	X509_VERIFY_PARAM_set_hostflags(wanted, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if ((named ? X509_VERIFY_PARAM_set1_host(wanted, host->text, 0)
 		   : X509_VERIFY_PARAM_set1_ip_asc(wanted, host->text)) != 1 ||
-		(named && SSL_set_tlsext_host_name(ssl, host->text) != 1)) {
+		(named && SSL_set_tlsext_host_name(ssl, name) != 1)) {
 		SSL_free(ssl);
 		return NULL;
 	}

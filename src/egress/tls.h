@@ -17,11 +17,14 @@ struct nc_tls {
 	EVP_PKEY *key; /* of the authority and of all its certificates */
 	X509 *authority;
 	char *authority_pem; /* what a box has to trust */
+	char *bundle;	     /* certificates that hosts are checked with, until they are parsed */
+	size_t bundle_size;
 };
 
 /*
  * Makes the authority, and reads the certificates that hosts are checked with; NULL: those of this
- * host. Where they cannot be read no host is believed.
+ * host. Where they cannot be read no host is believed. They are parsed when a host is first
+ * dialled, since that takes as long as the whole start.
  */
 int nc_tls_init(struct nc_tls *tls, const char *bundle, struct nacre_err *err);
 void nc_tls_done(struct nc_tls *tls);
