@@ -325,7 +325,8 @@ int nc_egress_receive(struct nc_egress_client *client)
 
 /* ---- inside ---- */
 
-#define DOOR "http://127.0.0.1:888"
+#define DOOR "http://" NC_EGRESS_ADDRESS ":888"
+_Static_assert(NC_EGRESS_PORT == 888, "as in DOOR");
 #define NOT_FOR_DOOR "localhost,127.0.0.1,::1"
 
 const char *const *nc_egress_variables(void)

@@ -69,6 +69,11 @@ int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *fr
 
 	if (secrets->n == NC_EGRESS_SECRETS_MAX)
 		return -E2BIG;
+	if (strlen(from->placeholder) > NC_EGRESS_PATH_MAX ||
+		strlen(from->value) > NC_EGRESS_SECRET_MAX ||
+		strlen(from->header) > NC_EGRESS_HEADER_MAX ||
+		strlen(from->host) > NC_EGRESS_PATTERN_MAX)
+		return -EINVAL;
 	if (nc_host_parse_pattern(from->host, &pattern) < 0 || pattern.wild ||
 		strlen(from->placeholder) < PLACEHOLDER_MIN || !from->header[0] ||
 		!is_printable(from->placeholder, false) || !is_printable(from->value, true) ||
