@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "base/text.h"
-#include "egress/door.h"
 #include "kernel/privilege.h"
 
 /* Where nacre-egress expects it; see main.c. */

@@ -10,9 +10,6 @@
 #include "egress/tls.h"
 #include "egress/wire.h"
 
-/* Sockets made in the box's network by the spawner, through which others of its group come in. */
-#define NC_SPARES_MAX (NC_WIRE_FDS_MAX - 1)
-
 enum nc_direction {
 	NC_UP,
 	NC_DOWN,

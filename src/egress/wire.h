@@ -13,6 +13,9 @@
 
 #define NC_EGRESSWIRE_VERSION 1U
 
+/* Sockets made in the box's network by the spawner, through which others of its group come in. */
+#define NC_SPARES_MAX (NC_WIRE_FDS_MAX - 1)
+
 enum nc_egress_message {
 	/* from the worker */
 	NC_EGRESS_HELLO = 1, /* u32 version; once, first; WELCOME */
