@@ -164,6 +164,8 @@
 #define NC_EGRESS_SECRETS_MAX 16U
 #define NC_EGRESS_SECRET_MAX 4096U
 #define NC_EGRESS_HEADER_MAX 64U
+/* The certificate that boxes with secrets in TLS have to trust. */
+#define NC_EGRESS_AUTHORITY_MAX 4095U
 /* Names of groups and of their members. */
 #define NC_EGRESS_NAME_MAX 63U
 /* The head of a request or a reply, and its fields. */

@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "base/text.h"
-#include "egress/door.h"
 #include "egress/wire.h"
 #include "kernel/privilege.h"
 
@@ -61,8 +60,8 @@ _Noreturn static void become_egress(int program_fd, int socket_fd, bool ranges, 
 
 static int launch(const struct nc_egress_setup *setup, int program_fd, bool ranges, int *ret_pidfd)
 {
-	char name[] = "nacre-egress", servers[1024], hosts[4096];
-	char *argv[] = {name, servers, hosts, NULL};
+	char name[] = "nacre-egress", servers[1024], hosts[4096], bundle[4096];
+	char *argv[] = {name, servers, hosts, bundle, NULL};
 	cleanup_close int ours = -EBADF, theirs = -EBADF;
 	int ends[2];
 	pid_t pid;
@@ -70,7 +69,9 @@ static int launch(const struct nc_egress_setup *setup, int program_fd, bool rang
 	if (snprintf(servers, sizeof(servers), "%s", setup->servers ? setup->servers : "") >=
 			(int)sizeof(servers) ||
 		snprintf(hosts, sizeof(hosts), "%s", setup->hosts ? setup->hosts : "") >=
-			(int)sizeof(hosts))
+			(int)sizeof(hosts) ||
+		snprintf(bundle, sizeof(bundle), "%s", setup->bundle ? setup->bundle : "") >=
+			(int)sizeof(bundle))
 		return -ENAMETOOLONG;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
@@ -218,6 +219,7 @@ static int hear_welcome(struct nc_egress_client *client, struct nc_wire_in *in)
 {
 	const uint32_t version = nc_wire_get_u32(in);
 
+	nc_wire_get_text(in, client->authority, NC_EGRESS_AUTHORITY_MAX);
 	if (nc_wire_close(in) < 0 || version != NC_EGRESSWIRE_VERSION || client->welcome)
 		return -EBADMSG;
 	client->welcome = true;
@@ -323,7 +325,8 @@ int nc_egress_receive(struct nc_egress_client *client)
 
 /* ---- inside ---- */
 
-#define DOOR "http://127.0.0.1:888"
+#define DOOR "http://" NC_EGRESS_ADDRESS ":888"
+_Static_assert(NC_EGRESS_PORT == 888, "as in DOOR");
 #define NOT_FOR_DOOR "localhost,127.0.0.1,::1"
 
 const char *const *nc_egress_variables(void)

@@ -21,6 +21,8 @@ struct nc_egress_setup {
 	const char *program; /* NULL: the nacre-egress beside us, or in libexec */
 	const char *servers; /* name servers: "192.0.2.1:53,[2001:db8::1]"; NULL: the host's */
 	const char *hosts;   /* a file instead of /etc/hosts; NULL */
+	const char *bundle; /* certificates that hosts are checked with where the door takes part in
+			       TLS; NULL: the host's */
 };
 
 /*
@@ -45,6 +47,8 @@ struct nc_egress_events {
 struct nc_egress_client {
 	int fd; /* to be polled for reading, then nc_egress_receive(); -EBADF: it has ended */
 	bool welcome;
+	/* PEM, once it has said welcome: for boxes with secrets in TLS to trust */
+	char authority[NC_EGRESS_AUTHORITY_MAX + 1];
 	struct nc_egress_events events;
 	void *user;
 	struct nc_wire_packet packet;

@@ -129,6 +129,7 @@ void nc_conn_enter(struct nc_conn *conn, enum nc_stage stage)
 	case NC_STAGE_GREETING:
 	case NC_STAGE_ASKING:
 	case NC_STAGE_HELLO:
+	case NC_STAGE_SHAKE:
 		nc_conn_deadline(conn, limits->head_ms);
 		break;
 	case NC_STAGE_LOOKUP:
@@ -174,6 +175,7 @@ static const char *status_of(enum nc_reason reason, enum nc_stage stage)
 	case NC_REASON_RESOLVE:
 	case NC_REASON_CONNECT:
 	case NC_REASON_UPSTREAM:
+	case NC_REASON_UNTRUSTED:
 		return "502 Bad Gateway";
 	case NC_REASON_TIMEOUT:
 		return stage == NC_STAGE_HEAD ? "408 Request Timeout" : "504 Gateway Timeout";
@@ -215,9 +217,9 @@ enum nc_step nc_conn_refuse(
 {
 	nc_conn_record(conn, reason, address);
 	nc_conn_hang_up(conn);
-	if (conn->stage == NC_STAGE_HELLO)
+	if (conn->stage == NC_STAGE_HELLO || (conn->stage == NC_STAGE_SHAKE && !conn->client.tls))
 		nc_buf_add(&conn->client.out, ALERT, sizeof(ALERT) - 1);
-	else if (conn->protocol == NC_EGRESS_SOCKS)
+	else if (conn->protocol == NC_EGRESS_SOCKS && !conn->inside)
 		write_socks(conn, reason == NC_REASON_UNKNOWN_HOST || reason == NC_REASON_CONNECT
 					  ? NC_SOCKS_UNREACHABLE
 				  : reason >= NC_REASON_UNKNOWN_HOST ? NC_SOCKS_FAILED
@@ -318,8 +320,54 @@ static enum nc_step begin_tunnel(struct nc_conn *conn)
 	return NC_STEP_MORE;
 }
 
+/* ---- TLS that the door takes part in ---- */
+
+static enum nc_step begin_inside(struct nc_conn *conn)
+{
+	conn->inside = true;
+	nc_conn_enter(conn, NC_STAGE_SHAKE);
+	if (nc_side_secure(&conn->server, nc_tls_far(&conn->door->egress->tls, &conn->host)) < 0)
+		return NC_STEP_END;
+	return NC_STEP_MORE;
+}
+
+/* Towards the client, once it was told in plain words that the tunnel stands. */
+static int shake_client(struct nc_conn *conn)
+{
+	int r;
+
+	if (!conn->client.tls) {
+		r = nc_side_flush(&conn->client);
+		if (r <= 0)
+			return r;
+		r = nc_side_secure(
+			&conn->client, nc_tls_near(&conn->door->egress->tls, &conn->host));
+		if (r < 0)
+			return r;
+	}
+	return SSL_is_init_finished(conn->client.tls) ? 1 : nc_side_shake(&conn->client);
+}
+
+static enum nc_step step_shake(struct nc_conn *conn)
+{
+	int r = nc_side_shake(&conn->server);
+
+	if (r < 0)
+		return nc_conn_refuse(conn, NC_REASON_UNTRUSTED, NULL);
+	if (r > 0)
+		r = shake_client(conn);
+	if (r <= 0)
+		return r < 0 ? NC_STEP_END : NC_STEP_WAIT;
+	if (!nc_tls_greets(conn->client.tls, &conn->host))
+		return nc_conn_refuse(conn, NC_REASON_SNI, NULL);
+	nc_conn_enter(conn, conn->asked ? NC_STAGE_EXCHANGE : NC_STAGE_HEAD);
+	return NC_STEP_MORE;
+}
+
 enum nc_step nc_conn_connected(struct nc_conn *conn)
 {
+	if (conn->protocol == NC_EGRESS_INSIDE)
+		return begin_inside(conn);
 	if (conn->protocol == NC_EGRESS_HTTP) {
 		nc_conn_enter(conn, NC_STAGE_EXCHANGE);
 		return NC_STEP_MORE;
@@ -328,6 +376,8 @@ enum nc_step nc_conn_connected(struct nc_conn *conn)
 		write_socks(conn, NC_SOCKS_DONE);
 	else
 		nc_buf_adds(&conn->client.out, "HTTP/1.1 200 Connection established\r\n\r\n");
+	if (!conn->member && nc_door_has_secret(conn->door, &conn->host, conn->port))
+		return begin_inside(conn);
 	/* between boxes of one group there is nothing to compare with */
 	if (!conn->door->terms.strict || conn->member)
 		return begin_tunnel(conn);
@@ -458,6 +508,7 @@ static enum nc_step step(struct nc_conn *conn)
 		[NC_STAGE_LOOKUP] = nc_conn_lookup,
 		[NC_STAGE_DIAL] = nc_conn_dial,
 		[NC_STAGE_HELLO] = step_hello,
+		[NC_STAGE_SHAKE] = step_shake,
 		[NC_STAGE_TUNNEL] = step_tunnel,
 		[NC_STAGE_EXCHANGE] = nc_conn_exchange,
 		[NC_STAGE_LAST] = step_last,

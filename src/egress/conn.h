@@ -11,8 +11,9 @@
  *	GREETING  of SOCKS                                ASKING
  *	ASKING    the request of SOCKS                    LOOKUP, DIAL, LAST
  *	HEAD      of an HTTP request                      LOOKUP, DIAL, EXCHANGE, LAST
+ *	SHAKE     hands, where the door is part of TLS    HEAD, EXCHANGE, LAST
  *	LOOKUP    of the host                             DIAL, LAST
- *	DIAL      connecting to one address after another HELLO, TUNNEL, EXCHANGE, LAST
+ *	DIAL      connecting to one address after another HELLO, TUNNEL, SHAKE, EXCHANGE, LAST
  *	HELLO     the greeting of TLS, in strict mode     TUNNEL, LAST
  *	TUNNEL    bytes both ways until both ended        ended
  *	EXCHANGE  a request and its reply                 HEAD, LAST, ended
@@ -26,6 +27,7 @@ enum nc_stage {
 	NC_STAGE_LOOKUP,
 	NC_STAGE_DIAL,
 	NC_STAGE_HELLO,
+	NC_STAGE_SHAKE,
 	NC_STAGE_TUNNEL,
 	NC_STAGE_EXCHANGE,
 	NC_STAGE_LAST,
@@ -67,6 +69,8 @@ struct nc_conn {
 	/* bytes on their way */
 	struct nc_flow flows[NC_DIRECTION_MAX];
 	bool flow_done[NC_DIRECTION_MAX];
+	bool inside;	 /* the door takes part in TLS to this host */
+	bool asked;	 /* a request waits for the server to be there */
 	bool began;	 /* the head of the request */
 	bool reused;	 /* the server was there from the request before */
 	bool wants_more; /* the client would ask again */

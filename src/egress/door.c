@@ -141,6 +141,18 @@ enum nc_reason nc_door_enter(
 	return NC_REASON_ALLOWED;
 }
 
+bool nc_door_has_secret(const struct nc_door *door, const struct nc_host *host, uint16_t port)
+{
+	for (size_t i = 0; i < door->terms.secrets.n; i++) {
+		const struct nc_secret *secret = &door->terms.secrets.entries[i];
+
+		if (secret->tls && secret->port == port && secret->host.kind == host->kind &&
+			nc_streq(secret->host.text, host->text))
+			return true;
+	}
+	return false;
+}
+
 static uint64_t weight(const struct nc_egress_destination *destination)
 {
 	return destination->bytes_up + destination->bytes_down;

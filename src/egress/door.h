@@ -7,10 +7,8 @@
 
 #include "egress/flow.h"
 #include "egress/resolve.h"
+#include "egress/tls.h"
 #include "egress/wire.h"
-
-/* Sockets made in the box's network by the spawner, through which others of its group come in. */
-#define NC_SPARES_MAX (NC_WIRE_FDS_MAX - 1)
 
 enum nc_direction {
 	NC_UP,
@@ -48,6 +46,7 @@ struct nc_egress {
 	struct nc_loop loop;
 	struct nc_resolver resolver;
 	struct nc_pipes pipes;
+	struct nc_tls tls;
 	struct nc_door *doors;
 	size_t n_doors;
 	bool held;	       /* some wait for bandwidth, pipes or descriptors */
@@ -86,6 +85,9 @@ void nc_door_meter(const struct nc_door *door, bool last, struct nc_egress_meter
 /* Whether one more request may be made, and to this host; fills *ret_destination if so. */
 enum nc_reason nc_door_enter(
 	struct nc_door *door, const char *host, struct nc_egress_destination **ret_destination);
+
+/* Whether it has a secret for HTTP in TLS to this host. */
+bool nc_door_has_secret(const struct nc_door *door, const struct nc_host *host, uint16_t port);
 
 /* Whether all bytes of its life are used up. */
 bool nc_door_is_over(const struct nc_door *door);

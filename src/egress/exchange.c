@@ -10,7 +10,9 @@
 /* The request that is served from now on; what the refusal of it says. */
 static void take_request(struct nc_conn *conn, const struct nc_http_request *request)
 {
-	conn->protocol = request->tunnel ? NC_EGRESS_CONNECT : NC_EGRESS_HTTP;
+	conn->protocol = request->inside   ? NC_EGRESS_INSIDE
+			 : request->tunnel ? NC_EGRESS_CONNECT
+					   : NC_EGRESS_HTTP;
 	conn->method = request->tunnel ? NC_METHOD_OTHER : request->method;
 	nc_span_copy(request->method_text, conn->method_text, sizeof(conn->method_text));
 	conn->wants_more = request->head.keep_alive;
@@ -62,6 +64,7 @@ static enum nc_step send_request(struct nc_conn *conn, const struct nc_http_requ
 
 	conn->host = request->host;
 	conn->port = request->port;
+	conn->asked = !request->tunnel;
 	next = same ? go_again(conn, &wish) : nc_conn_go(conn, &wish);
 	if (request->tunnel || conn->stage == NC_STAGE_LAST)
 		return next;
@@ -75,6 +78,7 @@ static enum nc_step send_request(struct nc_conn *conn, const struct nc_http_requ
 enum nc_step nc_conn_head(struct nc_conn *conn)
 {
 	struct nc_side *client = &conn->client;
+	const struct nc_origin origin = {conn->host, conn->port};
 	struct nc_http_request request;
 	enum nc_reason reason;
 	enum nc_step next;
@@ -82,7 +86,8 @@ enum nc_step nc_conn_head(struct nc_conn *conn)
 
 	if (nc_side_flush(client) < 0)
 		return NC_STEP_END;
-	r = nc_http_read_request(nc_side_bytes(client), nc_side_has(client), &request, &reason);
+	r = nc_http_read_request(nc_side_bytes(client), nc_side_has(client),
+		conn->inside ? &origin : NULL, &request, &reason);
 	if (r == 0) {
 		if (!conn->began && nc_side_has(client) > 0) {
 			conn->began = true;
@@ -92,6 +97,8 @@ enum nc_step nc_conn_head(struct nc_conn *conn)
 			return NC_STEP_MORE;
 		return client->ended || client->readable ? NC_STEP_END : NC_STEP_WAIT;
 	}
+	if (r < 0 && conn->inside)
+		return nc_conn_refuse(conn, reason, NULL);
 	if (r < 0) {
 		conn->host = (struct nc_host){0};
 		conn->port = 0;
@@ -162,7 +169,7 @@ static enum nc_step finish(struct nc_conn *conn)
 	}
 	if (!conn->reusable)
 		nc_conn_hang_up(conn);
-	conn->again = false;
+	conn->again = conn->asked = false;
 	nc_conn_enter(conn, NC_STAGE_HEAD);
 	return NC_STEP_MORE;
 }

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -113,11 +112,9 @@ static ssize_t send_bytes(struct nc_flow *flow, struct nc_side *from, struct nc_
 
 	if (!to->writable)
 		return 0;
-	sent = send(to->fd, nc_side_bytes(from), n, MSG_NOSIGNAL);
-	if (sent < 0 && errno == EAGAIN)
-		to->writable = false;
-	if (sent < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	sent = nc_side_send(to, nc_side_bytes(from), n < to->retry ? to->retry : n);
+	if (sent <= 0)
+		return sent;
 	nc_side_use(from, (size_t)sent);
 	host->took(host->user, (size_t)sent);
 	if (flow->chunked)
@@ -165,11 +162,11 @@ static int move_piece(struct nc_flow *flow, struct nc_side *from, struct nc_side
 
 	if (n < 0 || is_complete(flow, from))
 		return n < 0 ? (int)n : NC_FLOW_DONE;
-	if (n == 0 && flow->chunked) {
+	if (n == 0 && !from->ended && (flow->chunked || from->tls || to->tls)) {
 		n = nc_side_fill(from);
 		if (n < 0)
 			return (int)n;
-		return n > 0 ? NC_FLOW_TURN : from->ended ? -EBADMSG : NC_FLOW_WAITS;
+		return n > 0 || from->ended ? NC_FLOW_TURN : NC_FLOW_WAITS;
 	}
 	if (n == 0 && from->ended)
 		return -EBADMSG; /* the end was not to be yet */

@@ -236,6 +236,16 @@ static int read_absolute(struct nc_span target, struct nc_http_request *request)
 	return 0;
 }
 
+/* "/path", to a host that is known */
+static int read_origin(struct nc_span target, struct nc_http_request *request)
+{
+	for (size_t i = 0; i < target.size; i++)
+		if (target.text[i] <= ' ' || target.text[i] > '~' || target.text[i] == '#')
+			return -EBADMSG;
+	request->path = target;
+	return target.text[0] == '/' ? 0 : -EBADMSG;
+}
+
 /* Host must be there once and name the host of the target: some would believe the one, some the
  * other. */
 static int check_host(const struct nc_http_request *request)
@@ -255,7 +265,8 @@ static int check_host(const struct nc_http_request *request)
 			return -EBADMSG;
 		/* who asks for a tunnel may leave the port of TLS away */
 		if (port != request->port &&
-			!(port == 0 && (request->tunnel || request->port == 80)))
+			!(port == 0 &&
+				(request->tunnel || request->port == (request->inside ? 443 : 80))))
 			return -EBADMSG;
 	}
 	return hosts == 1 || (hosts == 0 && request->head.minor == 0) ? 0 : -EBADMSG;
@@ -275,6 +286,8 @@ static int read_request_line(struct nc_span line, struct nc_http_request *reques
 	request->method = method_of(request->method_text);
 	request->tunnel = request->method_text.size == 7 &&
 			  memcmp(request->method_text.text, "CONNECT", 7) == 0;
+	if (request->inside)
+		return request->tunnel ? -EBADMSG : read_origin(target, request);
 	return request->tunnel ? read_tunnel(target, request) : read_absolute(target, request);
 }
 
@@ -285,8 +298,8 @@ static enum nc_reason reason_of(int error)
 				  : NC_REASON_MALFORMED;
 }
 
-int nc_http_read_request(const char *data, size_t size, struct nc_http_request *ret_request,
-	enum nc_reason *ret_reason)
+int nc_http_read_request(const char *data, size_t size, const struct nc_origin *origin,
+	struct nc_http_request *ret_request, enum nc_reason *ret_reason)
 {
 	struct nc_http_request *request = ret_request;
 	ssize_t head_size = find_head(data, size);
@@ -298,6 +311,11 @@ int nc_http_read_request(const char *data, size_t size, struct nc_http_request *
 		return (int)head_size;
 	memset(request, 0, sizeof(*request));
 	request->head.size = (size_t)head_size;
+	request->inside = origin != NULL;
+	if (origin) {
+		request->host = origin->host;
+		request->port = origin->port;
+	}
 	r = read_request_line(take_line(&rest), request);
 	if (r == 0)
 		r = read_fields(rest, &request->head);

@@ -46,6 +46,7 @@ struct nc_http_request {
 	struct nc_span method_text;
 	enum nc_method method;
 	bool tunnel; /* CONNECT */
+	bool inside; /* of TLS: its host was known before */
 	struct nc_host host;
 	uint16_t port;
 	struct nc_span path; /* with its query; "" for a tunnel */
@@ -57,12 +58,18 @@ struct nc_http_reply {
 	struct nc_span reason;
 };
 
+/* Whom a connection is to, where that is known. */
+struct nc_origin {
+	struct nc_host host;
+	uint16_t port;
+};
+
 /*
  * 1: read; 0: more bytes are needed; -EBADMSG: *ret_reason says why not (MALFORMED, SPELLING or
- * NOT_FOR_PROXY).
+ * NOT_FOR_PROXY). With origin the request is one to that host itself, and not to a proxy.
  */
-int nc_http_read_request(const char *data, size_t size, struct nc_http_request *ret_request,
-	enum nc_reason *ret_reason);
+int nc_http_read_request(const char *data, size_t size, const struct nc_origin *origin,
+	struct nc_http_request *ret_request, enum nc_reason *ret_reason);
 
 /* The same for the reply to a request with this method, which decides whether it has a body. */
 int nc_http_read_reply(
@@ -73,6 +80,7 @@ struct nc_secret {
 	char *placeholder, *value, *header; /* owned */
 	struct nc_host host;
 	uint16_t port;
+	bool tls;
 };
 struct nc_secrets {
 	struct nc_secret entries[NC_EGRESS_SECRETS_MAX];

@@ -69,13 +69,19 @@ int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *fr
 
 	if (secrets->n == NC_EGRESS_SECRETS_MAX)
 		return -E2BIG;
+	if (strlen(from->placeholder) > NC_EGRESS_PATH_MAX ||
+		strlen(from->value) > NC_EGRESS_SECRET_MAX ||
+		strlen(from->header) > NC_EGRESS_HEADER_MAX ||
+		strlen(from->host) > NC_EGRESS_PATTERN_MAX)
+		return -EINVAL;
 	if (nc_host_parse_pattern(from->host, &pattern) < 0 || pattern.wild ||
 		strlen(from->placeholder) < PLACEHOLDER_MIN || !from->header[0] ||
 		!is_printable(from->placeholder, false) || !is_printable(from->value, true) ||
 		!is_printable(from->header, false))
 		return -EINVAL;
 	secret.host = pattern.host;
-	secret.port = pattern.port ? pattern.port : 80;
+	secret.tls = from->tls;
+	secret.port = pattern.port ? pattern.port : from->tls ? 443 : 80;
 	secret.placeholder = strdup(from->placeholder);
 	secret.value = strdup(from->value);
 	secret.header = strdup(from->header);
@@ -101,7 +107,8 @@ static const struct nc_secret *find_secret(const struct nc_secrets *secrets,
 	for (size_t i = 0; i < secrets->n; i++) {
 		const struct nc_secret *secret = &secrets->entries[i];
 
-		if (secret->port == request->port && secret->host.kind == request->host.kind &&
+		if (secret->tls == request->inside && secret->port == request->port &&
+			secret->host.kind == request->host.kind &&
 			nc_streq(secret->host.text, request->host.text) &&
 			span_is(field->name, secret->header) &&
 			nc_span_find(field->value, secret->placeholder))
@@ -136,7 +143,7 @@ void nc_http_write_request(
 	nc_buf_add(out, request->path.text, request->path.size);
 	nc_buf_addf(out, " HTTP/1.%u\r\nHost: %s%s%s", request->head.minor, bracket ? "[" : "",
 		request->host.text, bracket ? "]" : "");
-	if (request->port != 80)
+	if (request->port != (request->inside ? 443 : 80))
 		nc_buf_addf(out, ":%u", request->port);
 	nc_buf_adds(out, "\r\n");
 	for (size_t i = 0; i < request->head.n_fields; i++) {

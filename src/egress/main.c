@@ -1,13 +1,14 @@
 /*
  * nacre-egress: the one door to the network.
  *
- *	nacre-egress SERVERS HOSTS
+ *	nacre-egress SERVERS HOSTS BUNDLE
  *
  * Theory of operation: `nacre` starts it before privilege is dropped, as a user of its own, with
  * its end of a socket pair to the worker as descriptor 3 and /dev/null as 0 and 1. SERVERS are name
- * servers instead of the host's, HOSTS is a file instead of /etc/hosts; "" for either is the host's
- * own. The worker hands in the listening sockets of boxes, which were made inside their network
- * namespaces; what is accepted there is judged by the list of that box and dialled from out here.
+ * servers instead of the host's, HOSTS is a file instead of /etc/hosts, BUNDLE one instead of the
+ * host's trusted certificates; "" for each is the host's own. The worker hands in the listening
+ *sockets of boxes, which were made inside their network namespaces; what is accepted there is
+ *judged by the list of that box and dialled from out here.
  *
  * A worker that breaks the rules, or closes its end, ends us, and then its boxes have no network.
  *
@@ -62,7 +63,7 @@ static void take_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* with fewer there are fewer connections */
 }
 
-static int start(const char *servers, const char *hosts, struct nacre_err *err)
+static int start(const char *servers, const char *hosts, const char *bundle, struct nacre_err *err)
 {
 	const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU};
 	int r;
@@ -77,6 +78,8 @@ static int start(const char *servers, const char *hosts, struct nacre_err *err)
 		return nc_err_errno(err, r, "Make a set of descriptors");
 	r = nc_resolver_init(&egress.resolver, &egress.loop, servers[0] ? servers : NULL,
 		hosts[0] ? hosts : NULL, err);
+	if (r == 0)
+		r = nc_tls_init(&egress.tls, bundle[0] ? bundle : NULL, err);
 	if (r == 0)
 		r = lock_in(err);
 	if (r < 0)
@@ -171,6 +174,7 @@ static void finish(void)
 	nc_doors_bury(&egress);
 	nc_worker_done(&egress);
 	nc_resolver_done(&egress.resolver);
+	nc_tls_done(&egress.tls);
 	nc_pipes_done(&egress.pipes);
 	nc_loop_done(&egress.loop);
 }
@@ -180,11 +184,11 @@ int main(int argc, char **argv)
 	struct nacre_err err = {0};
 	int r;
 
-	if (argc != 3 || fcntl(WORKER_FD, F_GETFD) < 0) {
+	if (argc != 4 || fcntl(WORKER_FD, F_GETFD) < 0) {
 		fputs("nacre-egress is started by nacre, not by hand\n", stderr);
 		return EXIT_SELF;
 	}
-	if (start(argv[1], argv[2], &err) < 0) {
+	if (start(argv[1], argv[2], argv[3], &err) < 0) {
 		fprintf(stderr, "nacre-egress: %s\n", err.message);
 		return EXIT_SELF;
 	}

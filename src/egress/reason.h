@@ -50,6 +50,8 @@
 		"check that it listens on this port, or try again later") \
 	X(UPSTREAM, "network.upstream", "the host's reply breaks the rules of HTTP", \
 		"ask its operator") \
+	X(UNTRUSTED, "network.untrusted", "the host has no certificate that this machine trusts", \
+		"use a host with a valid certificate") \
 	X(TIMEOUT, "network.timeout", "it took too long", "try again")
 /* clang-format on */
 

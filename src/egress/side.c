@@ -2,6 +2,7 @@
 #include "egress/side.h"
 
 #include <errno.h>
+#include <openssl/err.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,6 +16,79 @@
 void nc_side_init(struct nc_side *side, void (*ready)(struct nc_watch *watch, uint32_t events))
 {
 	*side = (struct nc_side){.watch.ready = ready, .fd = -EBADF, .out = NC_BUF(OUT_MAX)};
+}
+
+/* What a failed call of TLS waits for; -EPROTO: nothing. */
+static int tls_waits(struct nc_side *side, int result)
+{
+	const int error = SSL_get_error(side->tls, result);
+
+	if (error == SSL_ERROR_WANT_READ)
+		side->readable = false;
+	else if (error == SSL_ERROR_WANT_WRITE)
+		side->writable = false;
+	else if (error == SSL_ERROR_ZERO_RETURN)
+		side->ended = true;
+	else
+		return -EPROTO;
+	return 0;
+}
+
+int nc_side_secure(struct nc_side *side, SSL *tls)
+{
+	side->tls = tls;
+	return tls && SSL_set_fd(tls, side->fd) == 1 ? 0 : -ENOMEM;
+}
+
+int nc_side_shake(struct nc_side *side)
+{
+	int r;
+
+	ERR_clear_error(); /* what others left there would be taken for ours */
+	r = SSL_do_handshake(side->tls);
+	return r == 1 ? 1 : tls_waits(side, r);
+}
+
+/* As read(): -EAGAIN for not now. */
+static ssize_t receive(struct nc_side *side, void *data, size_t size)
+{
+	ssize_t n;
+	int r;
+
+	if (side->tls) {
+		ERR_clear_error();
+		r = SSL_read(side->tls, data, (int)size);
+		if (r > 0)
+			return r;
+		r = tls_waits(side, r);
+		return r < 0 ? r : side->ended ? 0 : -EAGAIN;
+	}
+	do
+		n = read(side->fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+ssize_t nc_side_send(struct nc_side *side, const void *data, size_t size)
+{
+	ssize_t n;
+	int r;
+
+	if (side->tls) {
+		ERR_clear_error();
+		r = SSL_write(side->tls, data, (int)size);
+		side->retry = r > 0 ? 0 : size;
+		return r > 0 ? r : tls_waits(side, r);
+	}
+	do
+		n = send(side->fd, data, size, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0)
+		return n;
+	if (errno != EAGAIN)
+		return -errno;
+	side->writable = false;
+	return 0;
 }
 
 static void drop_data(struct nc_side *side)
@@ -44,8 +118,15 @@ int nc_side_attach(struct nc_side *side, struct nc_loop *loop, int fd)
 	return r;
 }
 
+static void drop_tls(struct nc_side *side)
+{
+	SSL_free(side->tls);
+	side->tls = NULL;
+}
+
 int nc_side_detach(struct nc_side *side, struct nc_loop *loop)
 {
+	drop_tls(side);
 	drop_data(side);
 	if (side->fd >= 0)
 		nc_loop_remove(loop, side->fd);
@@ -54,6 +135,7 @@ int nc_side_detach(struct nc_side *side, struct nc_loop *loop)
 
 void nc_side_done(struct nc_side *side)
 {
+	drop_tls(side);
 	side->fd = nc_fd_close(side->fd);
 	drop_data(side);
 	drop_out(side);
@@ -79,11 +161,9 @@ ssize_t nc_side_fill(struct nc_side *side)
 		side->end -= side->start;
 		side->start = 0;
 	}
-	do
-		n = read(side->fd, side->data + side->end, NC_EGRESS_HEAD_MAX - side->end);
-	while (n < 0 && errno == EINTR);
-	if (n < 0 && errno != EAGAIN)
-		return -errno;
+	n = receive(side, side->data + side->end, NC_EGRESS_HEAD_MAX - side->end);
+	if (n < 0 && n != -EAGAIN)
+		return n;
 	if (n < 0)
 		side->readable = false;
 	side->ended = n == 0;
@@ -110,14 +190,10 @@ int nc_side_flush(struct nc_side *side)
 
 		if (!side->writable)
 			return 0;
-		n = send(side->fd, side->out.data + side->sent, side->out.size - side->sent,
-			MSG_NOSIGNAL);
-		if (n < 0 && errno == EAGAIN)
-			side->writable = false;
-		else if (n < 0 && errno != EINTR)
-			return -errno;
-		else if (n > 0)
-			side->sent += (size_t)n;
+		n = nc_side_send(side, side->out.data + side->sent, side->out.size - side->sent);
+		if (n <= 0)
+			return (int)n;
+		side->sent += (size_t)n;
 	}
 	if (side->out.size > 0)
 		drop_out(side);
@@ -126,6 +202,8 @@ int nc_side_flush(struct nc_side *side)
 
 void nc_side_shut(struct nc_side *side)
 {
+	if (!side->shut && side->tls)
+		(void)SSL_shutdown(side->tls);
 	if (!side->shut && side->fd >= 0)
 		(void)shutdown(side->fd, SHUT_WR); /* if it is gone, that is fine as well */
 	side->shut = true;

@@ -8,12 +8,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <openssl/ssl.h>
+
 #include "base/buf.h"
 #include "egress/loop.h"
 
 struct nc_side {
 	struct nc_watch watch;
-	int fd; /* or -EBADF */
+	int fd;	      /* or -EBADF */
+	SSL *tls;     /* owned; NULL: bytes are as they are */
+	size_t retry; /* bytes that TLS was given and did not send; it wants no fewer next time */
 	bool readable;
 	bool writable;
 	bool ended;   /* nothing more comes */
@@ -55,6 +59,15 @@ bool nc_side_is_full(const struct nc_side *side);
 
 /* Takes n bytes off the front. */
 void nc_side_use(struct nc_side *side, size_t n);
+
+/* Speaks TLS from now on. Takes tls, which may be NULL: -ENOMEM. */
+int nc_side_secure(struct nc_side *side, SSL *tls);
+
+/* Goes on with the handshake. 1: it is done; 0: not yet; -EPROTO. */
+int nc_side_shake(struct nc_side *side);
+
+/* Sends bytes. Their number; 0: not now; -errno. */
+ssize_t nc_side_send(struct nc_side *side, const void *data, size_t size);
 
 /* Sends what waits in out. 1: all is gone; 0: not yet; -errno. */
 int nc_side_flush(struct nc_side *side);

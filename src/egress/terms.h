@@ -28,14 +28,16 @@ struct nc_egress_rule {
 };
 
 /*
- * The box has the placeholder; in the header of plain HTTP requests to this host alone the value
- * takes its place.
+ * The box has the placeholder; in the header of requests to this host alone the value takes its
+ * place: of plain HTTP, or with tls of HTTP in TLS, in which the door then takes part. The box must
+ * trust nc_egress_client.authority for that.
  */
 struct nc_egress_secret {
 	const char *placeholder; /* 8 or more printable characters, no blank */
 	const char *value;	 /* printable, blanks inside too */
-	const char *host;	 /* a pattern without "*"; without a port: 80 */
+	const char *host;	 /* a pattern without "*"; without a port: 80, or 443 */
 	const char *header;	 /* "Authorization" */
+	bool tls;
 };
 
 /* 0 means none, or the default in brackets. */

@@ -16,6 +16,7 @@ enum nc_egress_protocol {
 	NC_EGRESS_HTTP,
 	NC_EGRESS_CONNECT,
 	NC_EGRESS_SOCKS,
+	NC_EGRESS_INSIDE, /* HTTP in TLS in which the door takes part */
 	NC_EGRESS_ACCEPT, /* it has not said anything yet */
 	NC_EGRESS_PROTOCOL_MAX,
 };

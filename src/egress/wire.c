@@ -146,19 +146,21 @@ static void put_secret(struct nc_wire_out *out, const struct nc_egress_secret *s
 	nc_wire_put_text(out, secret->value);
 	nc_wire_put_text(out, secret->host);
 	nc_wire_put_text(out, secret->header);
+	nc_wire_put_u8(out, secret->tls);
 }
 
 static int get_secret(struct nc_wire_in *in, struct nc_secrets *secrets)
 {
 	char placeholder[NC_EGRESS_PATH_MAX + 1], value[NC_EGRESS_SECRET_MAX + 1];
 	char host[NC_EGRESS_PATTERN_MAX + 1], header[NC_EGRESS_HEADER_MAX + 1];
-	const struct nc_egress_secret secret = {placeholder, value, host, header};
+	struct nc_egress_secret secret = {placeholder, value, host, header, false};
 	int r;
 
 	nc_wire_get_text(in, placeholder, NC_EGRESS_PATH_MAX);
 	nc_wire_get_text(in, value, NC_EGRESS_SECRET_MAX);
 	nc_wire_get_text(in, host, NC_EGRESS_PATTERN_MAX);
 	nc_wire_get_text(in, header, NC_EGRESS_HEADER_MAX);
+	secret.tls = nc_wire_get_u8(in);
 	r = in->error < 0 ? in->error : nc_secrets_add(secrets, &secret);
 	explicit_bzero(value, sizeof(value));
 	return r;

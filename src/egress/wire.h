@@ -14,6 +14,9 @@
 
 #define NC_EGRESSWIRE_VERSION 1U
 
+/* Sockets made in the box's network by the spawner, through which others of its group come in. */
+#define NC_SPARES_MAX (NC_WIRE_FDS_MAX - 1)
+
 enum nc_egress_message {
 	/* from the worker */
 	NC_EGRESS_HELLO = 1, /* u32 version; once, first; WELCOME */
@@ -24,7 +27,7 @@ enum nc_egress_message {
 	NC_EGRESS_SHUT,	  /* u64 box; ends its connections; METER, the last */
 
 	/* to the worker */
-	NC_EGRESS_WELCOME = 101, /* u32 version */
+	NC_EGRESS_WELCOME = 101, /* u32 version, text certificate of its authority (PEM) */
 	NC_EGRESS_DONE,		 /* u64 box, u32 errno or 0: of OPEN and CHANGE; if not 0, nothing
 				    has changed */
 	NC_EGRESS_DECISION,	 /* struct nc_egress_decision */

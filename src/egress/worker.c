@@ -137,6 +137,7 @@ static int handle_hello(struct nc_egress *egress, struct nc_wire_in *in)
 	egress->greeted = true;
 	nc_wire_begin(&out, NC_EGRESS_WELCOME);
 	nc_wire_put_u32(&out, NC_EGRESSWIRE_VERSION);
+	nc_wire_put_text(&out, egress->tls.authority_pem);
 	send_surely(egress, &out);
 	return 0;
 }

@@ -240,6 +240,8 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 		"getuid geteuid getgid getegid getrusage uname sysinfo"},
 	{"signals to itself; whom tgkill() reaches is Landlock's part", NC_IN_OURS, 0,
 		"rt_sigaction rt_sigprocmask rt_sigreturn restart_syscall getpid gettid tgkill"},
+	{"locks that its libraries have, though nobody else wants them", NC_IN_EGRESS, 0,
+		"futex"},
 	{"waiting for signals", NC_IN_WORKER, 0,
 		"rt_sigtimedwait rt_sigsuspend rt_sigpending sigaltstack"},
 	{"time and chance", NC_IN_OURS, 0,

@@ -22,8 +22,8 @@ METHODS = {name: 1 << bit for bit, name in enumerate(("GET", "HEAD", "POST", "PU
 LIMITS = dict(connections=0, names=0, requests=0, bytes_up=0, bytes_down=0, bytes=0, rate=0, head_ms=0, connect_ms=0,
               idle_ms=0)
 REASONS = ("allowed not-listed denied port method path plain-only literal private spelling malformed not-for-proxy sni "
-           "not-tls connections requests names budget unknown-host resolve connect-failed upstream timeout").split()
-PROTOCOLS = ("http", "connect", "socks", "accept")
+           "not-tls connections requests names budget unknown-host resolve connect-failed upstream untrusted timeout").split()
+PROTOCOLS = ("http", "connect", "socks", "inside", "accept")
 
 
 def rule(host, deny=False, inner=False, methods=(), paths=()):
@@ -37,8 +37,8 @@ def inner(*hosts):
     return [rule(host, inner=True) for host in hosts]
 
 
-def secret(placeholder, value, host, header):
-    return b"".join(text(part.encode()) for part in (placeholder, value, host, header))
+def secret(placeholder, value, host, header, tls=False):
+    return b"".join(text(part.encode()) for part in (placeholder, value, host, header)) + bytes([tls])
 
 
 def terms(rules=(), secrets=(), strict=False, group="", name="", **limits):
@@ -84,14 +84,14 @@ def read_meter(body):
 class Egress:
     """nacre-egress and its worker. Decisions that come are kept; what is waited for is waited for."""
 
-    def __init__(self, servers="127.0.0.1:9", hosts="", program=None, wrapper=(), user=EGRESS_ID):
+    def __init__(self, servers="127.0.0.1:9", hosts="", bundle="", program=None, wrapper=(), user=EGRESS_ID):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         high = os.dup(theirs.fileno())
         command = f'exec 3<&{high} {high}>&-; exec "$@"'
         ids = str(user)
         drop = ["setpriv", "--reuid", ids, "--regid", ids, "--clear-groups", "--bounding-set=-all"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
-            [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts],
+            [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts, bundle],
             pass_fds=(high,), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL)
         os.close(high)
@@ -122,9 +122,12 @@ class Egress:
             self.meters.append(read_meter(body))
         elif kind == OVER:
             self.overs.append((body.get("Q"), REASONS[body.get("B")]))
+        elif kind == WELCOME:
+            assert body.get("I") == VERSION
+            self.authority = body.text()
         elif kind == DONE:
             self.dones.append(body.get("QI"))
-        assert kind == WELCOME or not body.data
+        assert not body.data
         return kind
 
     def until(self, kind):

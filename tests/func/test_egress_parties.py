@@ -16,7 +16,7 @@ import zipfile
 import pytest
 
 from conftest import BUILD
-from egresswire import Egress, Host, answer, inner, listen, ok, rule
+from egresswire import Egress, Host, answer, inner, listen, ok, rule, secret
 from test_egress import in_network, network
 
 DOOR = "http://127.0.0.1:888"
@@ -265,8 +265,13 @@ http {{
     access_log off; client_body_temp_path {tmp_path}/1; proxy_temp_path {tmp_path}/2; fastcgi_temp_path {tmp_path}/3;
     uwsgi_temp_path {tmp_path}/4; scgi_temp_path {tmp_path}/5;
     ssl_certificate {tmp_path}/cert; ssl_certificate_key {tmp_path}/key;
-    server {{ listen 127.0.0.1:{port} ssl http2; server_name good.test; return 200 "good\\n"; }}
-    server {{ listen 127.0.0.1:{port} ssl http2; server_name other.test; return 200 "other\\n"; }}
+    server {{ listen 127.0.0.1:{port} ssl http2; server_name good.test; client_max_body_size 0;
+              location / {{ return 200 "good\\n"; }}
+              location /told {{ return 200 "$http_authorization $http_x_other\\n"; }}
+              location /away {{ return 302 https://other.test:{port}/told; }}
+              location /big {{ alias {tmp_path}/big; }} }}
+    server {{ listen 127.0.0.1:{port} ssl http2; server_name other.test; location / {{ return 200 "other\\n"; }}
+              location /told {{ return 200 "$http_authorization\\n"; }} }}
 }}
 """)
     process = subprocess.Popen(["/usr/sbin/nginx", "-c", tmp_path / "conf", "-e", tmp_path / "error"], stderr=subprocess.DEVNULL)
@@ -300,6 +305,80 @@ def test_nginx_with_tls_allowed_and_forbidden(box, nginx):
     # what is not strict cannot tell
     assert box.egress.change(rules=inner(f"good.test:{port}")) == 0
     assert box.run(*fronted).stdout == "other\n"
+
+
+@contextlib.contextmanager
+def secret_box(bundle, tmp_path, **terms):
+    """A box with a secret for good.test in TLS, and the file that makes it trust the door."""
+    with tempfile.NamedTemporaryFile("w", prefix="nacre-hosts-") as hosts, tempfile.NamedTemporaryFile() as trusted, \
+            network("box") as path:
+        hosts.write("127.0.0.1 good.test other.test\n")
+        hosts.flush()
+        trusted.write(pathlib.Path(bundle).read_bytes())
+        trusted.flush()
+        for file in (hosts, trusted):
+            os.chmod(file.name, 0o644)
+        egress = Egress(hosts=hosts.name, bundle=trusted.name).hello()
+        (tmp_path / "authority").write_text(egress.authority)
+        box = Box(path, egress)
+        box.open(**terms)
+        yield box, ["curl", "-sS", "--cacert", tmp_path / "authority", "-H", "Authorization: Bearer NACRE-SECRET-1",
+                    "-H", "X-Other: NACRE-SECRET-1"]
+        assert egress.close() == (0, "")
+
+
+def test_secrets_in_tls(as_root, nginx, tmp_path):
+    port, certificate = nginx
+    bound = [secret("NACRE-SECRET-1", "s3cr3t", f"good.test:{port}", "Authorization", tls=True)]
+    rules = inner(f"good.test:{port}", f"other.test:{port}")
+    with secret_box(certificate, tmp_path, rules=rules, secrets=bound) as (box, curl):
+        told = f"https://good.test:{port}/told"
+        assert box.run(*curl, told).stdout == "Bearer s3cr3t NACRE-SECRET-1\n"
+        assert box.run(*curl, told, told, told).stdout == "Bearer s3cr3t NACRE-SECRET-1\n" * 3
+        assert box.run(*curl, "-x", "socks5h://127.0.0.1:888", told).stdout == "Bearer s3cr3t NACRE-SECRET-1\n"
+        # the other host gets the placeholder, in a tunnel that the door does not look into
+        assert box.run(*curl, "--cacert", certificate, f"https://other.test:{port}/told").stdout == "Bearer NACRE-SECRET-1\n"
+        # not even where the one sends it to the other
+        done = box.run(*curl, "-L", "--location-trusted", "--cacert", certificate, "-k", f"https://good.test:{port}/away")
+        assert done.stdout == "Bearer NACRE-SECRET-1\n"
+        # who does not trust the door, or greets another host through it, gets nothing
+        assert box.run(*curl, "--cacert", certificate, told).returncode == 60
+        done = box.run(*curl, "-k", "--connect-to", f"other.test:{port}:good.test:{port}", f"https://other.test:{port}/told")
+        assert "network.sni" in done.stdout
+        # inside, too, Host is the host
+        assert "network.malformed" in box.run(*curl, "-H", "Host: other.test", told).stdout
+        assert box.run("/usr/bin/python3", "-c", "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read())",
+                       f"https://good.test:{port}/", env={"SSL_CERT_FILE": str(tmp_path / "authority")}).stdout == "b'good\\n'\n"
+        decisions = box.egress.decisions
+        box.egress.meter()
+        assert {decision["protocol"] for decision in decisions} == {"connect", "socks", "inside"}
+        assert "s3cr3t" not in str(decisions)
+
+
+def test_bytes_in_tls_are_whole(as_root, nginx, tmp_path):
+    port, certificate = nginx
+    (tmp_path / "big").write_bytes(os.urandom(20 << 20))
+    tmp_path.chmod(0o755)
+    bound = [secret("NACRE-SECRET-1", "s3cr3t", f"good.test:{port}", "Authorization", tls=True)]
+    with secret_box(certificate, tmp_path, rules=inner(f"good.test:{port}"), secrets=bound) as (box, curl):
+        done = box.run(*curl, "-o", tmp_path / "out", f"https://good.test:{port}/big")
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "big").read_bytes() == (tmp_path / "out").read_bytes()
+        for options in ((), ("-H", "Transfer-Encoding: chunked")):
+            assert box.run(*curl, *options, "--data-binary", f"@{tmp_path}/big", f"https://good.test:{port}/").stdout == "good\n"
+        # slowly
+        assert box.egress.change(rules=inner(f"good.test:{port}"), secrets=bound, rate=20 << 20) == 0
+        assert box.run(*curl, "-o", tmp_path / "out", f"https://good.test:{port}/big").returncode == 0
+        assert (tmp_path / "big").read_bytes() == (tmp_path / "out").read_bytes()
+
+
+def test_a_host_that_nobody_vouches_for_gets_no_secret(as_root, nginx, tmp_path):
+    port, _ = nginx
+    (tmp_path / "nobody").write_text("")
+    bound = [secret("NACRE-SECRET-1", "s3cr3t", f"good.test:{port}", "Authorization", tls=True)]
+    with secret_box(tmp_path / "nobody", tmp_path, rules=inner(f"good.test:{port}"), secrets=bound) as (box, curl):
+        assert box.run(*curl, "-k", f"https://good.test:{port}/told").returncode == 35
+        assert box.egress.reasons() == ["allowed", "untrusted"]
 
 
 def test_as_an_ordinary_user(web):

@@ -26,16 +26,21 @@ static void rewrite(const struct nc_http_request *request)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct nc_origin origin = {{.kind = NC_HOST_NAME, .text = "a.test"}, 443};
 	const char *text = (const char *)data;
 	struct nc_chunks chunks = {.tolerant = size % 2};
 	struct nc_http_request request;
 	struct nc_http_reply reply;
 	enum nc_reason reason;
 
-	if (nc_http_read_request(text, size, &request, &reason) > 0) {
+	if (nc_http_read_request(text, size, NULL, &request, &reason) > 0) {
 		assert(request.head.size <= size && request.port != 0);
 		if (!request.tunnel)
 			rewrite(&request);
+	}
+	if (nc_http_read_request(text, size, &origin, &request, &reason) > 0) {
+		assert(!request.tunnel && strcmp(request.host.text, origin.host.text) == 0);
+		rewrite(&request);
 	}
 	if (nc_http_read_reply(text, size, NC_METHOD_GET, &reply) > 0) {
 		nc_buf_cleanup struct nc_buf out = NC_BUF(4 * NC_EGRESS_HEAD_MAX);

@@ -142,6 +142,9 @@ static void wrong_terms_are_not_sent(void **state)
 	const struct nc_egress_rule rule = {.host = "https://example.org"};
 	const struct nc_egress_terms terms = {.rules = &rule, .n_rules = 1};
 	const struct nc_egress_terms lonely = {.group = "g"};
+	char longest[NC_EGRESS_SECRET_MAX + 2] = "";
+	const struct nc_egress_secret secret = {"placeholder", longest, "a.test", "A", false};
+	const struct nc_egress_terms too_long = {.secrets = &secret, .n_secrets = 1};
 	struct nc_egress_client client;
 	struct nacre_err err = {0};
 	int pidfd;
@@ -151,6 +154,14 @@ static void wrong_terms_are_not_sent(void **state)
 	assert_int_equal(nc_egress_open(&client, 1, &terms, 0, NULL, 0, &err), -EINVAL);
 	assert_non_null(strstr(err.message, "'https://example.org' is not a host"));
 	assert_int_equal(nc_egress_change(&client, 1, &lonely, &err), -EINVAL);
+	/* what would break the message is not sent, since that would end it for all boxes */
+	memset(longest, 'x', NC_EGRESS_SECRET_MAX);
+	assert_int_equal(nc_egress_change(&client, 1, &too_long, &err), 0);
+	longest[NC_EGRESS_SECRET_MAX] = 'x';
+	assert_int_equal(nc_egress_change(&client, 1, &too_long, &err), -EINVAL);
+	hear(&client, &heard.dones, 1);
+	assert_int_equal(heard.error, -ENOENT);
+	assert_non_null(strstr(client.authority, "BEGIN CERTIFICATE"));
 	end(&client, pidfd);
 }
 

@@ -8,7 +8,7 @@
 
 static int read_text(const char *text, struct nc_http_request *request, enum nc_reason *reason)
 {
-	return nc_http_read_request(text, strlen(text), request, reason);
+	return nc_http_read_request(text, strlen(text), NULL, request, reason);
 }
 
 static void a_request_is_read_when_it_is_whole(void **state)
@@ -21,7 +21,7 @@ static void a_request_is_read_when_it_is_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(text) - 1; i++)
-		assert_int_equal(nc_http_read_request(text, i, &request, &reason), 0);
+		assert_int_equal(nc_http_read_request(text, i, NULL, &request, &reason), 0);
 	assert_int_equal(read_text(text, &request, &reason), 1);
 	assert_string_equal(request.host.text, "example.org");
 	assert_int_equal(request.port, 8080);
@@ -37,7 +37,7 @@ static void a_request_is_read_when_it_is_whole(void **state)
 static void what_goes_out_is_ours(void **state)
 {
 	const struct nc_egress_secret secret = {
-		"PLACEHOLDER", "value of it", "example.org:8080", "authorization"};
+		"PLACEHOLDER", "value of it", "example.org:8080", "authorization", false};
 	const char *text = "GET HTTP://Example.org:8080?q HTTP/1.1\r\nAccept: */*\r\n"
 			   "hOST: example.org:8080\r\nProxy-Authorization: x\r\n"
 			   "Authorization: Bearer PLACEHOLDER!\r\nX: PLACEHOLDER\r\n"
@@ -67,7 +67,8 @@ static void secrets_are_bound(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < unit_count(hosts); i++) {
-		const struct nc_egress_secret secret = {"PLACEHOLDER", "value", hosts[i], "A"};
+		const struct nc_egress_secret secret = {
+			"PLACEHOLDER", "value", hosts[i], "A", false};
 		nc_buf_cleanup struct nc_buf out = NC_BUF(4096);
 		struct nc_secrets secrets = {0};
 		struct nc_http_request request;
@@ -79,6 +80,38 @@ static void secrets_are_bound(void **state)
 		assert_null(strstr(nc_buf_text(&out), "value"));
 		nc_secrets_done(&secrets);
 	}
+}
+
+static void inside_tls_the_host_is_known(void **state)
+{
+	static const struct nc_origin origin = {{.kind = NC_HOST_NAME, .text = "a.test"}, 443};
+	static const char *const bad[] = {"GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n", "GET / HTTP/1.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a.test:80\r\n\r\n",
+		"GET x HTTP/1.1\r\nHost: a.test\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n"};
+	const char *good = "GET /x HTTP/1.1\r\nHost: A.test\r\nA: PLACEHOLDER\r\n\r\n";
+	const struct nc_egress_secret secrets_of[] = {
+		{"PLACEHOLDER", "plain", "a.test:443", "A", false},
+		{"PLACEHOLDER", "value", "a.test", "A", true}};
+	nc_buf_cleanup struct nc_buf out = NC_BUF(4096);
+	struct nc_secrets secrets = {0};
+	struct nc_http_request request;
+	enum nc_reason reason;
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(bad); i++)
+		assert_int_equal(
+			nc_http_read_request(bad[i], strlen(bad[i]), &origin, &request, &reason),
+			-EBADMSG);
+	assert_int_equal(nc_http_read_request(good, strlen(good), &origin, &request, &reason), 1);
+	for (size_t i = 0; i < unit_count(secrets_of); i++)
+		assert_int_equal(nc_secrets_add(&secrets, &secrets_of[i]), 0);
+	nc_http_write_request(&out, &request, &secrets);
+	assert_string_equal(nc_buf_text(&out),
+		"GET /x HTTP/1.1\r\nHost: a.test\r\nA: value\r\nConnection: keep-alive\r\n\r\n");
+	nc_secrets_done(&secrets);
 }
 
 static void faults_have_reasons(void **state)
@@ -125,18 +158,21 @@ static void too_much_is_refused(void **state)
 	for (size_t i = 0; i < NC_EGRESS_FIELDS_MAX - 1; i++)
 		nc_buf_adds(&text, "X: y\r\n");
 	nc_buf_adds(&text, "\r\n");
-	assert_int_equal(nc_http_read_request(text.data, text.size, &request, &reason), 1);
+	assert_int_equal(nc_http_read_request(text.data, text.size, NULL, &request, &reason), 1);
 	text.size -= 2;
 	nc_buf_adds(&text, "X: y\r\n\r\n");
-	assert_int_equal(nc_http_read_request(text.data, text.size, &request, &reason), -EBADMSG);
+	assert_int_equal(
+		nc_http_read_request(text.data, text.size, NULL, &request, &reason), -EBADMSG);
 	nc_buf_done(&text);
 	nc_buf_adds(&text, "GET http://a/");
 	while (text.size < NC_EGRESS_HEAD_MAX)
 		nc_buf_adds(&text, "a");
 	assert_int_equal(
-		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX - 1, &request, &reason), 0);
+		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX - 1, NULL, &request, &reason),
+		0);
 	assert_int_equal(
-		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX, &request, &reason), -EBADMSG);
+		nc_http_read_request(text.data, NC_EGRESS_HEAD_MAX, NULL, &request, &reason),
+		-EBADMSG);
 }
 
 static int read_reply(const char *text, enum nc_method method, struct nc_http_reply *reply)
@@ -228,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_request_is_read_when_it_is_whole),
 		cmocka_unit_test(what_goes_out_is_ours),
 		cmocka_unit_test(secrets_are_bound),
+		cmocka_unit_test(inside_tls_the_host_is_known),
 		cmocka_unit_test(faults_have_reasons),
 		cmocka_unit_test(too_much_is_refused),
 		cmocka_unit_test(replies_say_where_they_end),
