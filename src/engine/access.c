@@ -238,7 +238,7 @@ int nc_access_denials(const struct nc_access *access, json_t *list)
 			.count = refused->count,
 			.message = nc_reason_text(refused->reason),
 			.allow_with = nc_reason_remedy(refused->reason),
-			.instead = nc_reason_remedy(refused->reason)};
+			.instead = "Pass the data in as `files` or `inputs`"};
 
 		(void)snprintf(denial.id, sizeof(denial.id), "%s", nc_reason_id(refused->reason));
 		r = nc_denials_add(list, &denial);
