@@ -164,6 +164,8 @@
 #define NC_EGRESS_SECRETS_MAX 16U
 #define NC_EGRESS_SECRET_MAX 4096U
 #define NC_EGRESS_HEADER_MAX 64U
+/* Certificates that boxes trust, as text. */
+#define NC_TRUSTED_MAX (2U * 1024 * 1024)
 /* The certificate that boxes with secrets in TLS have to trust. */
 #define NC_EGRESS_AUTHORITY_MAX 4095U
 /* Names of groups and of their members. */

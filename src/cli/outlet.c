@@ -2,9 +2,20 @@
 #include "cli/outlet.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "egress/client.h"
+
+#define TRUSTED "/etc/ssl/certs/ca-certificates.crt"
+
+static char *trusted;
+
+const char *nc_outlet_trusted(void)
+{
+	return trusted ? trusted : "";
+}
 
 int nc_outlet_start(void (*say)(const char *text))
 {
@@ -16,6 +27,14 @@ int nc_outlet_start(void (*say)(const char *text))
 	if (fd < 0) {
 		(void)nc_err_wrap(&err, "Boxes have no network");
 		say(err.message);
+	}
+	/* for boxes, now that it can be read; one that cannot be is none */
+	if (fd >= 0 && !trusted) {
+		cleanup_close int bundle_fd = open(TRUSTED, O_RDONLY | O_CLOEXEC);
+		size_t size;
+
+		if (bundle_fd >= 0)
+			(void)nc_fd_read_all(bundle_fd, NC_TRUSTED_MAX / 2, &trusted, &size);
 	}
 	return fd;
 }

@@ -5,4 +5,7 @@
 /* The worker's end of its socket, or -errno, said: then boxes have no network. */
 int nc_outlet_start(void (*say)(const char *text));
 
+/* The certificates that this host trusts, as they were then; "": none. */
+const char *nc_outlet_trusted(void);
+
 #endif

@@ -427,6 +427,8 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 		return r;
 	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)
 		return err->code;
+	if (network)
+		(void)nc_network_trust(network, nc_outlet_trusted()); /* or without them */
 	setup.network = network;
 	r = nc_engine_new(&setup, &engine);
 	if (r < 0)

@@ -138,6 +138,8 @@ void nc_start_network(struct nc_start *start, uv_loop_t *loop)
 	if (start->egress_fd >= 0 &&
 		nc_network_new(loop, take_fd(start->egress_fd), &start->network, &err) < 0)
 		start->say(err.message);
+	if (start->network)
+		(void)nc_network_trust(start->network, nc_outlet_trusted()); /* or without them */
 }
 
 void nc_start_end_network(struct nc_start *start)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/id.h"
 #include "base/text.h"
 #include "config/host.h"
 #include "engine/denials.h"
@@ -28,6 +29,9 @@ struct nc_access {
 	struct nc_network *network;
 	struct nc_egress_terms terms;
 	struct nc_egress_rule *rules;
+	struct nc_egress_secret *secrets;
+	const struct nc_request_secrets *wanted;
+	char (*placeholder)[NC_ID_SIZE];
 	struct nc_door *door;
 	json_t *usage; /* NULL: not known */
 	void (*done)(void *context);
@@ -104,6 +108,39 @@ int nc_access_new_for(struct nc_network *network, const char *const *hosts, size
 	return make_access(network, hosts, n_hosts, true, ret_access, err);
 }
 
+/* Each is bound to a host that can be reached; boxes are told what nobody can guess. */
+static int add_secrets(
+	struct nc_access *access, const struct nc_request_secrets *wanted, struct nacre_err *err)
+{
+	access->wanted = wanted;
+	access->secrets = calloc(wanted->count + 1, sizeof(*access->secrets));
+	access->placeholder = calloc(wanted->count + 1, sizeof(*access->placeholder));
+	if (!access->secrets || !access->placeholder)
+		return nc_err_errno(err, -ENOMEM, "Take the secrets");
+	for (size_t i = 0; i < wanted->count; i++) {
+		const struct nc_request_secret *secret = &wanted->secret[i];
+		bool reached = false;
+
+		for (size_t k = 0; k < access->terms.n_rules; k++)
+			reached |= covers(access->rules[k].host, secret->host);
+		if (!reached)
+			return nc_err_set(err, -EPERM,
+				"secrets.%s: its host '%s' is not among those that may be reached",
+				secret->name, secret->host);
+		if (nc_id_new("sk", access->placeholder[i]) < 0)
+			return nc_err_set(err, -EIO, "Make an id");
+		access->secrets[i] =
+			(struct nc_egress_secret){.placeholder = access->placeholder[i],
+				.value = secret->value,
+				.host = secret->host,
+				.header = secret->header,
+				.tls = !secret->plain};
+	}
+	access->terms.secrets = access->secrets;
+	access->terms.n_secrets = wanted->count;
+	return 0;
+}
+
 int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 	const struct nc_request_network *wanted, struct nc_access **ret_access,
 	struct nacre_err *err)
@@ -115,7 +152,11 @@ int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 
 	*ret_access = NULL;
 	if (!wanted->access && n_hosts == 0)
-		return 0;
+		return wanted->secrets.count == 0
+			       ? 0
+			       : nc_err_set(err, -EPERM,
+					 "secrets: nothing can be reached; name their hosts in "
+					 "network.allow");
 	for (size_t i = 0; r == 0 && i < n_hosts; i++)
 		r = check_wanted(terms, hosts[i], err);
 	if (r < 0)
@@ -136,7 +177,12 @@ int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 	(*ret_access)->terms.limits.bytes = wanted->bytes.value;
 	(*ret_access)->terms.limits.requests = wanted->requests.value;
 	(*ret_access)->terms.limits.rate = wanted->rate_mbps.value * 125000;
-	return 0;
+	r = add_secrets(*ret_access, &wanted->secrets, err);
+	if (r < 0) {
+		nc_access_free(*ret_access);
+		*ret_access = NULL;
+	}
+	return r;
 }
 
 void nc_access_free(struct nc_access *access)
@@ -146,6 +192,8 @@ void nc_access_free(struct nc_access *access)
 	nc_door_drop(access->door);
 	json_decref(access->usage);
 	free(access->rules);
+	free(access->secrets);
+	free(access->placeholder);
 	free(access);
 }
 
@@ -213,6 +261,35 @@ void nc_access_close(struct nc_access *access, void (*done)(void *context), void
 	access->done = done;
 	access->context = context;
 	nc_door_shut(access->door);
+}
+
+static bool has_tls_secrets(const struct nc_access *access)
+{
+	for (size_t i = 0; i < access->terms.n_secrets; i++)
+		if (access->secrets[i].tls)
+			return true;
+	return false;
+}
+
+const struct nc_buf *nc_access_trusted(const struct nc_access *access)
+{
+	return access && has_tls_secrets(access) ? nc_network_trusted(access->network) : NULL;
+}
+
+void nc_access_words(const struct nc_access *access, const char *workspace, struct nc_buf *words)
+{
+	static const char *const names[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
+		"NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT"};
+
+	if (!access)
+		return;
+	for (const char *const *proxy = nc_egress_variables(); *proxy; proxy++)
+		nc_buf_add(words, *proxy, strlen(*proxy) + 1);
+	for (size_t i = 0; nc_access_trusted(access) && i < sizeof(names) / sizeof(names[0]); i++)
+		nc_buf_addf(words, "%s=%s/%s%c", names[i], workspace, NC_ACCESS_TRUSTED, '\0');
+	for (size_t i = 0; i < access->terms.n_secrets; i++)
+		nc_buf_addf(words, "%s=%s%c", access->wanted->secret[i].name,
+			access->placeholder[i], '\0');
 }
 
 void nc_access_ask(struct nc_access *access)

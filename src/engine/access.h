@@ -35,6 +35,13 @@ int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struc
 bool nc_access_is_open(const struct nc_access *access);
 void nc_access_close(struct nc_access *access, void (*done)(void *context), void *context);
 
+/* What its programs find in their environment: "NAME=value" with a NUL each. */
+void nc_access_words(const struct nc_access *access, const char *workspace, struct nc_buf *words);
+
+/* A file that must be put into the workspace for that; NULL: none. */
+#define NC_ACCESS_TRUSTED ".nacre-trusted.pem"
+const struct nc_buf *nc_access_trusted(const struct nc_access *access);
+
 /* Asks what went through so far: nc_access_usage() knows it a little later. */
 void nc_access_ask(struct nc_access *access);
 

@@ -2,10 +2,14 @@
 #include "engine/network.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 
 #include "base/fd.h"
 #include "box/poll.h"
+
+/* It only reads some files before it says so. */
+#define WELCOME_MS 10000
 
 struct nc_door {
 	struct nc_network *network;
@@ -18,6 +22,8 @@ struct nc_network {
 	struct nc_egress_client client;
 	struct nc_poll *poll;
 	struct nc_door *doors;
+	struct nc_buf trusted;
+	bool has_authority;
 };
 
 static struct nc_door **place_of(struct nc_network *network, uint64_t box_id)
@@ -89,6 +95,20 @@ static void on_readable(void *context, int events)
 		lose_all(network);
 }
 
+/* What boxes must trust comes with it, so nothing begins before. */
+static int hear_welcome(struct nc_network *network, struct nacre_err *err)
+{
+	struct pollfd event = {.fd = network->client.fd, .events = POLLIN};
+	int r = 1;
+
+	while (r > 0 && !network->client.welcome)
+		r = poll(&event, 1, WELCOME_MS) == 1 ? nc_egress_receive(&network->client)
+						     : -ETIMEDOUT;
+	return r < 0 || !network->client.welcome
+		       ? nc_err_errno(err, r < 0 ? r : -EPROTO, "Hear from nacre-egress")
+		       : 0;
+}
+
 int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err)
 {
 	static const struct nc_egress_events events = {
@@ -100,7 +120,10 @@ int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, str
 		(void)nc_fd_close(fd);
 		return nc_err_errno(err, -ENOMEM, "Begin the network");
 	}
+	network->trusted = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX);
 	r = nc_egress_greet(&network->client, fd, &events, network, err);
+	if (r == 0)
+		r = hear_welcome(network, err);
 	if (r == 0) {
 		r = nc_poll_new(loop, network->client.fd, UV_READABLE, on_readable, network,
 			&network->poll);
@@ -122,7 +145,24 @@ void nc_network_free(struct nc_network *network)
 	for (struct nc_door *door = network->doors; door; door = door->next)
 		door->listener = (struct nc_door_listener){0};
 	lose_all(network);
+	nc_buf_done(&network->trusted);
 	free(network);
+}
+
+int nc_network_trust(struct nc_network *network, const char *bundle)
+{
+	nc_buf_adds(&network->trusted, bundle);
+	nc_buf_adds(&network->trusted, "\n");
+	return network->trusted.error;
+}
+
+const struct nc_buf *nc_network_trusted(struct nc_network *network)
+{
+	if (!network->has_authority && network->client.welcome) {
+		network->has_authority = true;
+		nc_buf_adds(&network->trusted, network->client.authority);
+	}
+	return &network->trusted;
 }
 
 bool nc_network_is_up(const struct nc_network *network)

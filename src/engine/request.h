@@ -55,6 +55,16 @@ struct nc_request_network {
 	struct nc_request_words allow; /* these hosts, each within the policy's */
 	struct nc_request_limit bytes, requests, rate_mbps;
 	bool strict; /* TLS must greet the host that was asked for */
+	struct nc_request_secrets {
+		struct nc_request_secret {
+			const char *name;   /* of the variable that holds what stands for it */
+			const char *value;  /* which the box never sees */
+			const char *host;   /* the only one that it is sent to */
+			const char *header; /* in which */
+			bool plain;	    /* by plain HTTP, not in TLS */
+		} * secret;
+		size_t count;
+	} secrets;
 };
 
 /* One program of a workflow; a request without `steps` is one of these too. */
@@ -116,6 +126,8 @@ void nc_read_env(const struct nc_cursor *c);	 /* struct nc_request_pairs */
 void nc_read_labels(const struct nc_cursor *c);	 /* struct nc_request_pairs */
 void nc_read_limits(const struct nc_cursor *c);	 /* struct nc_request_limits */
 void nc_read_network(const struct nc_cursor *c); /* struct nc_request_network */
+void nc_read_secrets(const struct nc_cursor *c); /* struct nc_request_secrets */
+void nc_request_network_done(struct nc_request_network *network);
 
 /* Frees what it holds; accepts a zeroed one. */
 void nc_request_done(struct nc_request *request);

@@ -20,7 +20,6 @@
 #include "base/text.h"
 #include "box/image.h"
 #include "box/unpack.h"
-#include "egress/client.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
@@ -129,9 +128,8 @@ static int fill_env(struct nc_sandbox *sandbox)
 	const char *list[NC_REQUEST_ENV_MAX + 64] = {NULL};
 	size_t n = 0;
 
-	for (const char *const *proxy = sandbox->access ? nc_egress_variables() : NULL;
-		proxy && *proxy; proxy++)
-		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
+	nc_box_places(&sandbox->order, &engine->spawn->host, workspace, temporary);
+	nc_access_words(sandbox->access, workspace, &words);
 	for (size_t i = 0; i < env->count; i++)
 		nc_buf_addf(&words, "%s=%s%c", env->pair[i].name, env->pair[i].value, '\0');
 	if (words.error < 0)
@@ -140,7 +138,6 @@ static int fill_env(struct nc_sandbox *sandbox)
 		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
 		word += strlen(word) + 1)
 		list[n++] = word;
-	nc_box_places(&sandbox->order, &engine->spawn->host, workspace, temporary);
 	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
 	nc_env_fill(&sandbox->env, workspace, temporary, list);
 	return sandbox->env.buf.error;
@@ -187,6 +184,7 @@ static void sandbox_free(struct nc_sandbox *sandbox)
 		nc_process_free(process);
 	}
 	nc_buf_done(&sandbox->env.buf);
+	nc_buf_done(&sandbox->files);
 	nc_access_free(sandbox->access);
 	nc_sandbox_spec_done(&sandbox->spec);
 	free(sandbox);
@@ -254,6 +252,7 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 
 	(void)output_bytes;
 	sandbox->making = NULL;
+	nc_buf_done(&sandbox->files);
 	if (failure)
 		err = *failure;
 	else if (!end->stays || end->code != 0)
@@ -275,13 +274,11 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 {
 	static const char words[] = "nacre-files\0put";
-	static const unsigned char nothing[NC_PACK_HEAD_SIZE];
+	const struct nc_buf *trusted = nc_access_trusted(sandbox->access);
 	struct nc_box_order order = sandbox->order;
 	struct nc_command_spec spec = {.order = &order,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
-		.input = (const char *)nothing,
-		.input_size = sizeof(nothing),
 		.output_max = UINT64_MAX,
 		.context = sandbox,
 		.started = on_started,
@@ -289,7 +286,16 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 		.ended = on_made};
 	int r;
 
-	_Static_assert(NC_PACK_END == 0, "the head of an end is all zeros");
+	nc_buf_done(&sandbox->files);
+	sandbox->files = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX + 4096);
+	if (trusted)
+		nc_pack_add(
+			&sandbox->files, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
+	nc_pack_end(&sandbox->files);
+	if (sandbox->files.error < 0)
+		return nc_err_errno(err, sandbox->files.error, "Make the sandbox");
+	spec.input = sandbox->files.data;
+	spec.input_size = sandbox->files.size;
 	order.flags |= NC_ORDER_STAY | NC_ORDER_FILES;
 	if (nc_sandbox_is_home(sandbox))
 		order.flags |= NC_ORDER_HOME;

@@ -81,6 +81,7 @@ static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("limits", nc_read_limits, limits),
 	SANDBOX("network_access", nc_read_bool, network.access),
 	SANDBOX("network", nc_read_network, network),
+	SANDBOX("secrets", nc_read_secrets, network.secrets),
 	{.name = "timeout",
 		.read = nc_read_milli,
 		.offset = offsetof(struct nc_sandbox_spec, life_ms),
@@ -147,7 +148,7 @@ void nc_sandbox_spec_done(struct nc_sandbox_spec *spec)
 {
 	nc_freep(&spec->env.pair);
 	nc_freep(&spec->labels.pair);
-	nc_freep(&spec->network.allow.words);
+	nc_request_network_done(&spec->network);
 	json_decref(spec->source);
 	spec->source = NULL;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "egress/client.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
@@ -106,7 +105,7 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 	const struct nc_step_state *hooked, const char *const *template,
 	const char *const *environment, const struct nc_request_pairs *const *pairs)
 {
-	const char *list[2 * NC_REQUEST_ENV_MAX + 64] = {NULL};
+	const char *list[2 * NC_REQUEST_ENV_MAX + 128] = {NULL};
 	nc_buf_cleanup struct nc_buf words = NC_BUF(1U << 20), variable = NC_BUF(1U << 20);
 	size_t n_template = 0, count = 0;
 	const char *word;
@@ -117,9 +116,8 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 			template, paths->source, paths->program, NULL, 0, &words, &n_template);
 	for (; r == 0 && environment && *environment; environment++)
 		nc_buf_add(&words, *environment, strlen(*environment) + 1);
-	for (const char *const *proxy = execution->reach && pairs ? nc_egress_variables() : NULL;
-		r == 0 && proxy && *proxy; proxy++)
-		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
+	if (r == 0 && pairs)
+		nc_access_words(execution->reach, paths->workspace, &words);
 	for (; r == 0 && pairs && *pairs; pairs++)
 		for (size_t i = 0; i < (*pairs)->count; i++)
 			nc_buf_addf(&words, "%s=%s%c", (*pairs)->pair[i].name,
@@ -169,6 +167,7 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 	const struct nc_request *request = &execution->request;
 	struct nc_buf *stream = &execution->stream;
 	bool build = is_build(stage, execution);
+	const struct nc_buf *trusted = nc_access_trusted(execution->reach);
 	const struct nc_step_state *hooked = stage->kind == NC_STAGE_HOOK
 						     ? &execution->step[stage->step]
 					     : build ? NULL
@@ -189,6 +188,8 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 
 		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
 	}
+	if (stage->kind == NC_STAGE_PUT && !build && trusted)
+		nc_pack_add(stream, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
 	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->n_steps; i++) {
 		const struct nc_step_state *step = &execution->step[i];
 

@@ -6,6 +6,9 @@ import http.server
 import json
 import pathlib
 import shutil
+import socket
+import ssl
+import subprocess
 import threading
 import urllib.parse
 
@@ -22,13 +25,14 @@ class Host(http.server.ThreadingHTTPServer):
 
     def __init__(self, pages=None):
         host = self
-        self.pages, self.asked = dict(pages or {}), []
+        self.pages, self.asked, self.heads = dict(pages or {}), [], []
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):
                 host.asked.append(self.path)
+                host.heads.append(self.headers)
                 found = host.pages.get(urllib.parse.unquote(self.path))
                 data = found if found is not None else b"no such page"
                 self.send_response(200 if found is not None else 404)
@@ -164,6 +168,57 @@ def test_the_command_line(caller, host):
 def test_a_reply_of_the_network_is_not_kept(caller, host):
     for _ in range(2):
         assert ask(caller, "true", cache=True, network={"allow": [host.name]})["cached"] is False
+
+
+@needs_curl
+def test_secrets_stay_outside(caller, host):
+    """The box has a name for it; the value stands in the named header of requests to its host, and nowhere else."""
+    other = Host({"/page": b"x"})
+    code = (f"echo $TOKEN; curl -s -H \"Authorization: Bearer $TOKEN\" http://{host.name}/page; "
+            f"curl -s -H \"X-Other: $TOKEN\" http://{host.name}/page; curl -s -H \"Authorization: $TOKEN\" http://{other.name}/page; env | grep -c pearl")
+    reply = ask(caller, code, network={"allow": [host.name, other.name]}, secrets={"TOKEN": {"value": "pearl-1234", "host": host.name, "plain": True}})
+    stands = reply["output"].split("\n")[0]
+    assert "pearl" not in json.dumps(reply) and len(stands) > 20, reply["output"]
+    first, second = host.heads
+    assert first["Authorization"] == "Bearer pearl-1234" and second["X-Other"] == stands and other.heads[0]["Authorization"] == stands
+    kept = subprocess.run(["grep", "-ra", "pearl-1234", str(caller.state)], capture_output=True)
+    assert kept.returncode == 1, kept.stdout[:300]
+    other.shutdown()
+    for secrets, words in (({"T": {"value": "x", "host": "example.org"}}, "secrets.T"), ({"T": {"value": "x"}}, "/secrets/T"),
+                           ({"1": {"value": "x", "host": "example.org"}}, "/secrets"), ({"T": {"value": "a\nb", "host": "example.org"}}, "/secrets/T/value"),
+                           ({"T": {"value": "x", "host": "*.example.org"}}, "/secrets/T/host")):
+        path = caller.place / "request.json"
+        path.write_text(json.dumps({"language": "shell", "code": "true", "network": {"allow": [host.name]}, "secrets": secrets}))
+        done = caller.run("run", "--request", path)
+        assert done.returncode in (125, 126) and words in done.stderr, done
+
+
+@needs_curl
+def test_a_secret_in_tls_is_for_hosts_that_are_trusted(caller, host):
+    """The door takes part in TLS: the box trusts it, and it does not trust a host whose certificate nobody knows."""
+    listener = socket.create_server(("127.0.0.2", 0))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", caller.place / "key.pem", "-out", caller.place / "cert.pem",
+                    "-days", "2", "-subj", "/CN=127.0.0.2"], check=True, capture_output=True)
+    context.load_cert_chain(caller.place / "cert.pem", caller.place / "key.pem")
+
+    def serve():
+        while True:
+            try:
+                context.wrap_socket(listener.accept()[0], server_side=True).close()
+            except ssl.SSLError:
+                continue
+            except OSError:
+                return
+
+    threading.Thread(target=serve, daemon=True).start()
+    name = f"127.0.0.2:{listener.getsockname()[1]}"
+    code = f"grep -c BEGIN $SSL_CERT_FILE; curl -s -H \"Authorization: $T\" https://{name}/; echo $T"
+    reply = ask(caller, code, network={"allow": [name]}, secrets={"T": {"value": "pearl", "host": name}})
+    listener.close()
+    trusted = pathlib.Path("/etc/ssl/certs/ca-certificates.crt").read_text().count("BEGIN")
+    assert reply["output"].split("\n")[0] == str(trusted + 1) and "pearl" not in json.dumps(reply), reply["output"]
+    assert [found["id"] for found in reply["denials"]] == ["network.untrusted"], reply["denials"]
 
 
 def only_environment(caller):
