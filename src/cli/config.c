@@ -163,7 +163,8 @@ const struct nc_verb nc_verb_config = {
 	.arguments = "VERB",
 	.details =
 		"Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
-		"serve.yaml from one directory: --config DIR, else /etc/nacre, else ~/.config/nacre. None is needed.",
+		"serve.yaml from one directory: --config DIR, else /etc/nacre, else\n"
+		"~/.config/nacre. None is needed.",
 	.example = "nacre config show --json",
 	.verbs = verbs,
 	.without_config = true,
