@@ -19,6 +19,7 @@ enum nc_filter {
 	NC_FILTER_SPAWNER,   /* the spawner and all that it starts: see filter_table.h */
 	NC_FILTER_RECORDER,  /* nacre-recorder: files of one directory, and its sockets */
 	NC_FILTER_SERVER,    /* the worker of nacre serve: it answers on sockets, and makes none */
+	NC_FILTER_COURIER,   /* nacre-courier: connects, with no file but for names and certificates */
 	NC_FILTER_MAX,
 };
 

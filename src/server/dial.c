@@ -7,6 +7,7 @@
 #include <openssl/ssl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -102,6 +103,12 @@ int nc_dial_call(struct nc_dial *dial, struct nacre_err *err)
 		return nc_err_set(err, -EHOSTUNREACH, "Find %s: %s", dial->host, gai_strerror(r));
 	for (const struct addrinfo *at = found; at && dial->fd < 0; at = at->ai_next) {
 		dial->fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (dial->fd >= 0 && dial->timeout_s) {
+			const struct timeval most = {.tv_sec = dial->timeout_s};
+
+			(void)setsockopt(dial->fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+			(void)setsockopt(dial->fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+		}
 		if (dial->fd >= 0 && connect(dial->fd, at->ai_addr, at->ai_addrlen) < 0) {
 			error = errno;
 			dial->fd = nc_fd_close(dial->fd);

@@ -19,6 +19,7 @@ struct nc_dial {
 	char host[256], port[8];
 	char path[512]; /* "": none */
 	bool tls;
+	unsigned int timeout_s; /* of each step; 0: none */
 	int fd;
 	SSL_CTX *context;
 	SSL *ssl;
