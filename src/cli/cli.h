@@ -39,6 +39,7 @@ struct nc_option {
 struct nc_cli {
 	const struct nc_config *config;
 	const char *config_dir; /* --config, or NULL */
+	const char *server;	/* --server, or NULL */
 	bool color;		/* whether standard output takes colours */
 };
 
@@ -52,6 +53,7 @@ struct nc_verb {
 	const struct nc_verb *const *verbs; /* NULL-terminated; NULL: a leaf, which has run */
 	int max_words;
 	bool without_config; /* run before, or instead of, loading the configuration */
+	bool takes_server;   /* it can work with a daemon: cli->server */
 	bool is_command;     /* its first word ends the options: the rest belongs to that command */
 	/* Returns an enum nc_exit, or a negative errno with err filled. */
 	int (*run)(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err);

@@ -11,7 +11,7 @@
 
 static bool arg_help;
 static bool arg_version;
-static const char *arg_config;
+static const char *arg_config, *arg_server;
 
 static const struct nc_option root_options[] = {
 	{.name = "config",
@@ -19,6 +19,10 @@ static const struct nc_option root_options[] = {
 		.help = "Read the configuration from DIR",
 		.text = &arg_config},
 	{.name = "help", .letter = 'h', .help = "Print this help", .flag = &arg_help},
+	{.name = "server",
+		.value = "URL",
+		.help = "Work with the nacre serve there (run)",
+		.text = &arg_server},
 	{.name = "version", .letter = 'V', .help = "Print the version", .flag = &arg_version},
 	{0},
 };
@@ -88,9 +92,11 @@ static int run_call(const struct nc_call *call, struct nacre_err *err)
 {
 	const struct nc_verb *verb = nc_call_verb(call);
 	cleanup_config struct nc_config config = {0};
-	struct nc_cli cli = {.config = &config, .config_dir = arg_config};
+	struct nc_cli cli = {.config = &config, .config_dir = arg_config, .server = arg_server};
 	int r = check_words(call, err);
 
+	if (r == 0 && arg_server && !verb->takes_server)
+		r = nc_err_set(err, -EINVAL, "Option '--server': this works here alone, not there");
 	if (r == 0 && !verb->without_config) {
 		r = nc_config_load(&config, arg_config, err);
 		if (r == 0) {

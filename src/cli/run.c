@@ -17,6 +17,7 @@
 #include "cli/order.h"
 #include "cli/outlet.h"
 #include "cli/recording.h"
+#include "cli/remote.h"
 #include "engine/engine.h"
 #include "engine/environment.h"
 #include "engine/network.h"
@@ -502,6 +503,99 @@ static int exit_code(const json_t *reply)
 	return nc_streq(status, "error") ? 127 : NC_EXIT_SELF;
 }
 
+/* What the command line says about limits, as a request says it. */
+static int add_limits(json_t *source, const struct nc_request_limits *limits)
+{
+	const struct {
+		const char *name;
+		const struct nc_request_limit *limit;
+		uint64_t unit; /* 0: thousandths */
+	} names[] = {
+		{"memory_mb", &limits->memory_bytes, 1 << 20},
+		{"cpu_cores", &limits->cpu_milli, 0},
+		{"cpu_time_seconds", &limits->cpu_time_ms, 0},
+		{"execution_time_seconds", &limits->wall_ms, 0},
+		{"max_processes", &limits->processes, 1},
+		{"disk_mb", &limits->disk_bytes, 1 << 20},
+		{"inodes", &limits->inodes, 1},
+		{"open_files", &limits->open_files, 1},
+		{"output_bytes", &limits->output_bytes, 1},
+	};
+	json_t *object = json_object();
+	int r = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint64_t value = names[i].limit->value, unit = names[i].unit;
+
+		if (names[i].limit->given)
+			r |= json_object_set_new(object, names[i].name,
+				unit ? json_integer((json_int_t)((value + unit - 1) / unit))
+				     : json_real((double)value / 1000));
+	}
+	return r | json_object_set_new(source, "limits", object);
+}
+
+/* Standard input as lines of the request, if it is none of a person's. */
+static int add_input(json_t *source, struct nacre_err *err)
+{
+	cleanup_free char *text = NULL;
+	cleanup_json json_t *lines = json_array();
+	size_t size = 0;
+	int r = read_all("-", NC_REQUEST_INPUTS_SIZE_MAX, &text, &size, err);
+
+	for (char *at = text, *next; r == 0 && at && *at; at = next) {
+		size_t length = strcspn(at, "\n");
+
+		next = at + length + (at[length] == '\n');
+		if (json_array_append_new(lines, json_stringn(at, length)) < 0)
+			r = nc_err_set(err, -EINVAL, "Standard input is not UTF-8");
+	}
+	if (r == 0 && json_object_set(source, "inputs", lines) < 0)
+		r = nc_err_set(err, -ENOMEM, "Out of memory");
+	return r;
+}
+
+/* By a daemon, which has policies, packages and a history of its own. */
+static int run_there(const char *url, const struct nc_request *request, const char *file,
+	json_t **ret_reply, struct nacre_err *err)
+{
+	const struct nc_remote_listener listener = {
+		.printed = arg_json ? NULL : on_printed, .progress = arg_json ? NULL : on_progress};
+	bool ranges = false;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	if (r < 0)
+		return r;
+	if (arg_policy && nc_book_is_path(arg_policy))
+		return nc_err_set(err, -EINVAL,
+			"Option '--policy': a daemon knows policies by name, not files of yours");
+	if (!arg_request) {
+		if (add_limits(request->source, &request->limits) < 0)
+			return nc_err_set(err, -ENOMEM, "Out of memory");
+		if (arg_input.count == 0 && !arg_cache && !(file && nc_streq(file, "-")) &&
+			!isatty(STDIN_FILENO))
+			r = add_input(request->source, err);
+	}
+	/* what a stranger's machine answers is not read as root */
+	if (r == 0 && nc_privilege_drop(ranges) < 0)
+		r = nc_err_set(err, -EPERM, "Drop privileges");
+	return r < 0 ? r : nc_remote_execute(url, request->source, &listener, ret_reply, err);
+}
+
+/* The outcome, for people or programs; the exit code. */
+static int finish(json_t *reply, struct nacre_err *err)
+{
+	int code = exit_code(reply);
+
+	if (!arg_json) {
+		print_kept(reply);
+		explain(reply);
+	}
+	if (arg_json && nc_json_print(stdout, reply, true) < 0)
+		return nc_err_set(err, -EIO, "Write the reply");
+	return code;
+}
+
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	struct nc_spawn_setup setup = {.ready = 1, .witness_fd = -EBADF};
@@ -514,10 +608,15 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct nacre_err ignored = {0};
 	static struct task task;
 	bool ranges = false;
-	int code, record_fd, egress_fd = -EBADF, r;
+	int record_fd, egress_fd = -EBADF, r;
 
 	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
+	if (r == 0 && cli->server) {
+		r = run_there(cli->server, &request, arg_code || arg_request ? NULL : words[0],
+			&task.reply, err);
+		return r < 0 ? r : finish(task.reply, err);
+	}
 	if (r == 0)
 		r = read_policies(cli->config, &request, &policies, err);
 	if (r == 0)
@@ -541,16 +640,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
 			&environments, &record, egress_fd, &task, err);
-	if (r < 0)
-		return r;
-	if (!arg_json) {
-		print_kept(task.reply);
-		explain(task.reply);
-	}
-	code = exit_code(task.reply);
-	if (arg_json && nc_json_print(stdout, task.reply, true) < 0)
-		return nc_err_set(err, -EIO, "Write the reply");
-	return code;
+	return r < 0 ? r : finish(task.reply, err);
 }
 
 const struct nc_verb nc_verb_run = {
@@ -563,6 +653,7 @@ const struct nc_verb nc_verb_run = {
 	.example = "nacre run --timeout 10s --json -c 'print(6 * 7)'",
 	.options = options,
 	.max_words = 4096,
+	.takes_server = true,
 	.is_command = true,
 	.run = run,
 };

@@ -24,6 +24,7 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "server/archive.h"
+#include "server/courier.h"
 #include "server/listen.h"
 #include "server/server.h"
 #include "server/tls.h"
@@ -69,7 +70,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, image_store_fd;
+	int serve_fd, state_fd, archive_fd, courier_fd, image_store_fd;
 	int config_fd; /* or -EBADF: there is no configuration */
 	struct nc_tls *tls;
 	struct nc_manager manager;
@@ -155,6 +156,12 @@ static int open_all(
 	/* without a history there is nothing to be asked for; it forks, so before any secret */
 	opened->archive_fd = nc_archive_start(opened->serve_fd, &ignored);
 	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
+	if (config->serve.webhooks.n_list > 0) {
+		r = nc_courier_start(&config->serve.webhooks, opened->serve_fd, ranges, err);
+		if (r < 0)
+			return r;
+		opened->courier_fd = r;
+	}
 	if (!arg_certificate != !arg_key)
 		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
 	r = nc_manager_open(&opened->manager, err);
@@ -244,6 +251,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
 		.archive_fd = opened->archive_fd,
+		.courier_fd = opened->courier_fd,
 		.listen_fds = opened->listen_fd,
 		.n_listen_fds = opened->n_listen_fds,
 		.tls = opened->tls,
@@ -322,6 +330,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct opened opened = {.serve_fd = -EBADF,
 		.state_fd = -EBADF,
 		.archive_fd = -EBADF,
+		.courier_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};

@@ -175,6 +175,11 @@ static const struct nc_field alert_rule_fields[] = {
 	END,
 };
 
+static bool is_address(const char *text)
+{
+	return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
+}
+
 #define SERVE(member, ...)                                                                         \
 	{                                                                                          \
 		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
@@ -182,6 +187,8 @@ static const struct nc_field alert_rule_fields[] = {
 
 static const struct nc_field serve_fields[] = {
 	SERVE(allowed_origins, .type = NC_FIELD_LIST),
+	SERVE(webhooks, .type = NC_FIELD_LIST, .is_word = is_address,
+		.expected = "an address such as https://example.org/hook"),
 	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
 	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
 	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,

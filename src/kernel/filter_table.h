@@ -50,7 +50,8 @@ enum {
 	NC_IN_SPAWNER = 1U << NC_FILTER_SPAWNER,
 	NC_IN_RECORDER = 1U << NC_FILTER_RECORDER,
 	NC_IN_EGRESS = 1U << NC_FILTER_EGRESS,
-	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER, /* they have files */
+	NC_IN_COURIER = 1U << NC_FILTER_COURIER,
+	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER | NC_IN_COURIER, /* they have files */
 	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS, /* all without privilege, and parsing */
 	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
@@ -271,6 +272,9 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 		"statx renameat2 linkat symlinkat readlinkat fchmod"},
 	{"clients of a socket that listened before it was locked in", NC_IN_SERVER, 0,
 		"accept4 sendto recvfrom getsockopt setsockopt getpeername getsockname"},
+	{"servers of others, and their names", NC_IN_COURIER, 0,
+		"connect sendto recvfrom sendmmsg getsockname getpeername getsockopt setsockopt "
+		"uname clock_nanosleep nanosleep futex"},
 	{"room on the disk of its state", NC_IN_SERVER, 0,
 		"fstatfs"},
 };
@@ -574,6 +578,10 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 15)),	  /* F_SETOWN_EX */
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 1024)), /* F_SETLEASE */
 
+	/* the courier: no other families than the net's */
+	NC_ALLOW(NC_IN_COURIER, "socket", NC_IS(0, 2)),	  /* AF_INET */
+	NC_ALLOW(NC_IN_COURIER, "socket", NC_IS(0, 10)),  /* AF_INET6 */
+	NC_ALLOW(NC_IN_COURIER, "ioctl", NC_IS(1, 0x541b)), /* FIONREAD */
 	/* between TLS and what is inside it; both ends are its own */
 	NC_ALLOW(NC_IN_SERVER, "socketpair", NC_IS(0, 1)), /* AF_UNIX */
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 
 #include "base/clock.h"
@@ -166,6 +167,28 @@ static struct state *state_of(struct nc_alerts *alerts, const char *name)
 	return state;
 }
 
+/* To the courier, who may be busy: then it is lost, and the log says so. */
+static void tell(const struct nc_alerts *alerts, const struct state *state,
+	const struct nc_alert_values *rule)
+{
+	int fd = alerts->server->setup.courier_fd;
+	char id[NC_ID_SIZE];
+	cleanup_json json_t *message = NULL;
+	cleanup_free char *text = NULL;
+
+	if (fd < 0 || nc_id_new("al", id) < 0)
+		return;
+	message = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:s}", "id", id, "alert",
+		state->name, "kind", nc_alert_kind_names[rule->kind.number], "measure",
+		nc_alert_measure_names[rule->measure.number], "state",
+		state->fires ? "firing" : "over", "value", state->value, "above",
+		(double)rule->above.number / 1000, "time", state->changed);
+	text = message ? json_dumps(message, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	if (!text || send(fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		nc_log(NC_LOG_ERROR, "An alert was not told to webhooks",
+			NC_LOG_TEXT("alert", state->name));
+}
+
 static void judge(struct nc_alerts *alerts, const char *name, const struct nc_alert_values *rule)
 {
 	struct state *state = state_of(alerts, name);
@@ -190,6 +213,7 @@ static void judge(struct nc_alerts *alerts, const char *name, const struct nc_al
 		NC_LOG_TEXT("kind", labels[1]),
 		NC_LOG_TEXT("measure", nc_alert_measure_names[rule->measure.number]),
 		NC_LOG_INT("value_milli", (int64_t)(state->value * 1000)));
+	tell(alerts, state, rule);
 }
 
 void nc_alerts_tick(struct nc_alerts *alerts)

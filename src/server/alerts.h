@@ -1,7 +1,7 @@
 /*
  * Alerts: rules of serve.yaml over what is counted, looked at every few seconds. One that fires is
- * logged, shown by /v1/alerts and /metrics, and again when it is over. Nothing is sent anywhere:
- * the daemon can make no connection.
+ * logged, shown by /v1/alerts and /metrics, and told to webhooks (courier.h), and again when it is
+ * over.
  */
 #ifndef NC_ALERTS_H
 #define NC_ALERTS_H

@@ -27,6 +27,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/poll.h"
+#include "server/linger.h"
 #include "server/reply.h"
 
 #define SWEEP_MS 500
@@ -42,6 +43,7 @@ struct nc_link {
 	int fd;			      /* libmicrohttpd's */
 	uint64_t deadline_ns;	      /* 0: none */
 	bool used;		      /* it has had a request */
+	bool lingers;		      /* it is answered, and its client may send still */
 	struct sockaddr_storage peer;
 };
 
@@ -50,6 +52,7 @@ struct nc_http {
 	struct MHD_Daemon *daemon;
 	struct nc_poll *poll;
 	uv_timer_t *turn, *sweep;
+	struct nc_linger *linger;
 	struct nc_link *links;
 	size_t n_links, n_open, bodies_size;
 	bool drains;
@@ -103,7 +106,7 @@ static void on_sweep(uv_timer_t *timer)
 	for (struct nc_link *link = http->links; link; link = link->next)
 		if (link->deadline_ns && link->deadline_ns <= now)
 			expire(link);
-	if (!http->links)
+	if (nc_linger_tick(http->linger) == 0 && !http->links)
 		(void)uv_timer_stop(timer);
 }
 
@@ -155,6 +158,8 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **p
 	struct nc_link *link = *place;
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		if (link && link->lingers)
+			nc_linger_add(http->linger, link->fd);
 		if (link)
 			link_free(link);
 		*place = NULL;
@@ -461,12 +466,12 @@ static enum MHD_Result on_head(
 		exchange->body_max = http->setup.head(http->setup.context, exchange);
 		if (exchange->status == 0)
 			take_length(exchange);
-		else if (!exchange->body_max && !nc_exchange_header(exchange, "Transfer-Encoding"))
-			exchange->closes = nc_exchange_header(exchange, "Content-Length") != NULL;
 	}
 	exchange->in_handler = false;
-	if (exchange->status)
+	if (exchange->status) {
+		exchange->link->lingers = exchange->closes;
 		return queue(exchange);
+	}
 	exchange->closes = false;
 	exchange->body.max = exchange->body_max;
 	give_time(exchange->link, http->setup.body_ms);
@@ -659,7 +664,8 @@ int nc_http_new(const struct nc_http_setup *setup, struct nc_http **ret_http)
 	http->setup = *setup;
 	http->turn = timer_new(http);
 	http->sweep = timer_new(http);
-	http->daemon = http->turn && http->sweep ? start(http) : NULL;
+	http->linger = nc_linger_new(setup->loop);
+	http->daemon = http->turn && http->sweep && http->linger ? start(http) : NULL;
 	if (http->daemon) {
 		info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 		r = info ? nc_poll_new(setup->loop, info->epoll_fd, UV_READABLE, on_ready, http,
@@ -705,6 +711,7 @@ void nc_http_free(struct nc_http *http)
 		let_go(http);
 		MHD_stop_daemon(http->daemon);
 	}
+	nc_linger_free(http->linger);
 	if (http->turn)
 		uv_close((uv_handle_t *)http->turn, close_timer);
 	if (http->sweep)

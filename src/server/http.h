@@ -51,6 +51,7 @@ struct nc_exchange {
 	struct nc_link *link;
 	struct MHD_Connection *connection;
 	char id[NC_ID_SIZE];
+	char trace[33]; /* of the caller's, by its traceparent header; "": none */
 	uint64_t began_ns;
 	/* the request */
 	const char *method; /* HEAD is GET here */

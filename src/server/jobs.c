@@ -320,7 +320,8 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 		return NULL;
 	}
 	nc_log(NC_LOG_INFO, "Execution asked for", NC_LOG_TEXT("execution", job->id),
-		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant));
+		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant),
+		NC_LOG_TEXT("trace", exchange->trace));
 	if (flags & NC_JOB_EVENTS)
 		nc_feed_tell(&job->feed, "job", json_pack("{s:s}", "id", job->id));
 	return job;

@@ -96,6 +96,17 @@ static void refuse_role(struct nc_exchange *exchange)
 		nc_role_names[exchange->caller.role]);
 }
 
+/* "00-<32 digits>-<16 digits>-<2 digits>" (W3C): which trace of the caller's this belongs to. */
+static void take_trace(struct nc_exchange *exchange)
+{
+	const char *header = nc_exchange_header(exchange, "traceparent");
+	const char *digits = header ? nc_text_after(header, "00-") : NULL;
+
+	if (digits && strlen(digits) == 52 && strspn(digits, "0123456789abcdef") == 32 &&
+		digits[32] == '-' && strspn(digits, "0") < 32)
+		(void)snprintf(exchange->trace, sizeof(exchange->trace), "%.32s", digits);
+}
+
 static size_t on_head(void *context, struct nc_exchange *exchange)
 {
 	struct nc_server *server = context;
@@ -103,6 +114,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	const struct nc_route *route = nc_route_find(nc_routes, exchange, allow, sizeof(allow));
 
 	exchange->route = route;
+	take_trace(exchange);
 	if (!nc_gate_pass(server, exchange))
 		return 0;
 	if (!route && nc_streq(exchange->method, "OPTIONS") && exchange->origin && *allow)
@@ -156,7 +168,8 @@ static void on_over(void *context, struct nc_exchange *exchange)
 		return;
 	nc_log(NC_LOG_INFO, "Request", NC_LOG_TEXT("request", exchange->id),
 		NC_LOG_TEXT("method", exchange->method ? exchange->method : "?"),
-		NC_LOG_TEXT("route", route), NC_LOG_INT("status", exchange->status),
+		NC_LOG_TEXT("route", route), NC_LOG_TEXT("trace", exchange->trace),
+		NC_LOG_INT("status", exchange->status),
 		NC_LOG_INT("microseconds", (int64_t)(seconds * 1e6)),
 		NC_LOG_TEXT("tenant", exchange->caller.tenant),
 		NC_LOG_TEXT("key_id", exchange->caller.key));

@@ -41,6 +41,7 @@ struct nc_server_setup {
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
+	int courier_fd;				    /* nc_courier_start(); or -EBADF */
 	const int *listen_fds;			    /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
 	struct nc_tls *tls; /* or NULL */

@@ -108,9 +108,9 @@ def test_bash_completion(nacre, tmp_path):
     script = tmp_path / "nacre.bash"
     script.write_text(nacre("completion", "bash").stdout)
     assert complete(script, "nacre", "") == ["doctor", "exec", "env", "check", "policy", "history", "audit", "image", "key", "run", "serve", "top", "config", "completion", "engine",
-                                             "--config", "--help", "--version"]
+                                             "--config", "--help", "--server", "--version"]
     assert complete(script, "nacre", "do") == ["doctor"]
-    assert complete(script, "nacre", "config", "") == ["check", "show", "--config", "--help", "--version"]
+    assert complete(script, "nacre", "config", "") == ["check", "show", "--config", "--help", "--server", "--version"]
     assert complete(script, "nacre", "config", "show", "--j") == ["--json"]
     assert complete(script, "nacre", "doctor", "--pr") == ["--probes"]
     (tmp_path / "somewhere").mkdir()

@@ -236,6 +236,16 @@ def test_chunked_body(daemon):
     assert Answer(raw).json()["output"] == "chunked\n"
 
 
+def test_early_answers_are_read(daemon):
+    """A client that goes on sending gets the answer, not a reset."""
+    for n in (100_000, 3_000_000):
+        with daemon.connect() as client:
+            client.sendall(b"POST /v1/execute HTTP/1.1\r\nHost: evil.example\r\nContent-Length: %d\r\n\r\n" % n)
+            for _ in range(n // 10_000):
+                client.sendall(b"x" * 10_000)
+            assert client.recv(4096).startswith(b"HTTP/1.1 403")
+
+
 def test_head_and_options(daemon):
     head = daemon.ask("HEAD", "/v1/version")
     assert head.status == 200 and head.body == b"" and int(head.headers["content-length"]) > 0
@@ -352,11 +362,13 @@ def test_reload(tmp_path):
 
 def test_logs_have_ids(tmp_path):
     with Daemon(tmp_path) as daemon:
-        answer = daemon.execute("1")
+        trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+        answer = daemon.execute("1", headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"})
         request = answer.headers["x-request-id"]
         began = daemon.wait_for_log("Execution asked for")
         assert began["request"] == request and began["execution"] == answer.json()["receipt"]["id"]
         ended = daemon.wait_for_log("Request")
+        assert began["trace"] == ended["trace"] == trace
         assert ended["request"] == request and ended["route"] == "/v1/execute" and ended["status"] == 200
 
 

@@ -7,7 +7,8 @@ import random
 import threading
 import time
 
-from serving import Answer, Daemon, events_of
+from conftest import NACRE
+from serving import Daemon, events_of
 
 SECONDS = float(os.environ.get("NACRE_SOAK_SECONDS", "8"))
 CLIENTS = 200
@@ -101,7 +102,8 @@ def test_many_clients(tmp_path):
                 break
             assert time.monotonic() < until, left
             time.sleep(0.2)
-        # jobs that are kept and their events take some; what leaks takes more
-        assert resident(daemon.pid) < first + 24 * 1024, (first, resident(daemon.pid))
+        # jobs that are kept and their events take some; what leaks takes more; AddressSanitizer keeps what was freed
+        if b"__asan_init" not in NACRE.read_bytes():
+            assert resident(daemon.pid) < first + 24 * 1024, (first, resident(daemon.pid))
         assert daemon.get("/v1/audit/verify").json()["ok"]
     assert daemon.code == 0

@@ -242,7 +242,7 @@ static int run(enum nc_filter which, enum nc_filter_variant variant, const struc
 /* ---- what is expected ---- */
 
 static const char *const profiles[] = {"container", "shared", "process", "alone", "init", "worker",
-	"spawner", "recorder", "server", "egress"};
+	"spawner", "recorder", "server", "egress", "courier"};
 
 /* Those of boxes come first, then nacre-init's; the rest have no reporting variant. */
 #define BOXES NC_FILTER_INIT
@@ -1294,6 +1294,26 @@ static void what_the_egress_may(void **state)
 	assert_true(check_plain(NC_FILTER_EGRESS, trials, unit_count(trials)) > 0);
 }
 
+static void what_the_courier_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_socket, {AF_INET, no, 0}},
+		{ALLOWED, SYS_socket, {AF_INET6, no, 0}},
+		{ALLOWED, SYS_connect, {no}},
+		{REFUSED, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_PACKET, SOCK_RAW, 0}},
+		{REFUSED, SYS_bind, {no}},
+		{REFUSED, SYS_accept4, {no}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_clone, {SIGCHLD}},
+	};
+
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_COURIER, 35, 60);
+	assert_true(check_plain(NC_FILTER_COURIER, trials, unit_count(trials)) > 0);
+}
+
 static void what_the_recorder_may(void **state)
 {
 	static char bytes[64];
@@ -1635,6 +1655,7 @@ int main(void)
 		unit_test_fds(what_the_server_may),
 		unit_test_fds(the_egress_has_its_calls_and_no_others),
 		unit_test_fds(what_the_egress_may),
+		unit_test_fds(what_the_courier_may),
 		unit_test_fds(threads_of_the_worker_work),
 #endif
 		unit_test_fds(signals_to_itself_only),

@@ -1,0 +1,177 @@
+/* A daemon somewhere. */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/parse.h"
+#include "base/text.h"
+#include "server/dial.h"
+
+#define TRIES 5
+
+/* Sends a request and reads the head of its reply: HTTP/1.0, so that its body ends with it. */
+static int ask(struct nc_dial *remote, const char *method, const char *path, uint64_t last,
+	const char *body, struct nc_buf *line, struct nacre_err *err)
+{
+	nc_buf_cleanup struct nc_buf head = NC_BUF(NC_HTTP_HEAD_MAX);
+	const char *key = getenv("NACRE_KEY");
+	int r = nc_dial_call(remote, err);
+
+	nc_buf_addf(&head, "%s %s HTTP/1.0\r\nAccept: text/event-stream\r\nHost: ", method, path);
+	nc_dial_host(remote, &head);
+	nc_buf_adds(&head, "\r\n");
+	if (key && key[strcspn(key, "\r\n")] == '\0')
+		nc_buf_addf(&head, "Authorization: Bearer %s\r\n", key);
+	if (last > 0)
+		nc_buf_addf(&head, "Last-Event-ID: %" PRIu64 "\r\n", last);
+	if (body)
+		nc_buf_addf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
+			strlen(body));
+	nc_buf_adds(&head, "\r\n");
+	if (r == 0 && head.error < 0)
+		r = nc_err_errno(err, head.error, "Make the request");
+	if (r == 0)
+		r = nc_dial_send(remote, head.data, head.size, err);
+	if (r == 0 && body)
+		r = nc_dial_send(remote, body, strlen(body), err);
+	return r < 0 ? r : nc_dial_head(remote, line, err);
+}
+
+/* What a daemon says when it refuses. */
+static int tell_problem(
+	struct nc_dial *remote, unsigned int status, struct nc_buf *line, struct nacre_err *err)
+{
+	cleanup_json json_t *problem = NULL;
+	struct nacre_err ignored = {0};
+	const char *detail, *remedy;
+
+	if (nc_dial_line(remote, line) == 0 && line->size == 0)
+		return nc_err_set(err, -EREMOTEIO, "%s answered %u", remote->host, status);
+	(void)nc_json_parse(line->data, line->size, &problem, &ignored);
+	detail = json_string_value(json_object_get(problem, "detail"));
+	remedy = json_string_value(json_object_get(problem, "remedy"));
+	return nc_err_set(err, -EREMOTEIO, "%s answered %u: %s%s%s", remote->host, status,
+		detail ? detail : "no reason", remedy ? ". " : "", remedy ? remedy : "");
+}
+
+/* One execution, as far as it was told. */
+struct watch {
+	const struct nc_remote_listener *listener;
+	char id[64];
+	uint64_t last; /* event */
+	json_t *reply;
+};
+
+static void take_output(const struct watch *watch, const json_t *data)
+{
+	const json_t *text = json_object_get(data, "text");
+	const char *encoded = json_string_value(json_object_get(data, "base64"));
+	const char *name = json_string_value(json_object_get(data, "stream"));
+	enum nc_stream stream =
+		name && nc_streq(name, "stderr") ? NC_STREAM_ERROR : NC_STREAM_OUTPUT;
+	cleanup_free char *decoded = NULL;
+	size_t size, at;
+
+	if (!watch->listener->printed)
+		return;
+	if (json_is_string(text))
+		watch->listener->printed(
+			NULL, stream, json_string_value(text), json_string_length(text));
+	else if (encoded && nc_base64_decode(encoded, strlen(encoded), &decoded, &size, &at) == 0)
+		watch->listener->printed(NULL, stream, decoded, size);
+}
+
+static void take_event(struct watch *watch, const char *name, json_t *data)
+{
+	const char *id = json_string_value(json_object_get(data, "id"));
+	const char *text = json_string_value(json_object_get(data, "text"));
+
+	if (nc_streq(name, "job") && id)
+		(void)snprintf(watch->id, sizeof(watch->id), "%s", id);
+	else if (nc_streq(name, "output"))
+		take_output(watch, data);
+	else if (nc_streq(name, "progress") && text && watch->listener->progress)
+		watch->listener->progress(NULL, text);
+	else if (nc_streq(name, "done"))
+		watch->reply = json_incref(data);
+}
+
+/* Events until the last one, or until the connection is lost. */
+static int take_events(struct nc_dial *remote, struct watch *watch, struct nc_buf *line)
+{
+	char name[32] = "";
+	uint64_t number = 0;
+	int r;
+
+	while (!watch->reply && (r = nc_dial_line(remote, line)) != 0) {
+		cleanup_json json_t *data = NULL;
+		struct nacre_err ignored = {0};
+		const char *rest;
+
+		if (r < 0)
+			return r;
+		if ((rest = nc_text_after(line->data, "id: ")))
+			(void)nc_parse_u64(rest, 1, INT64_MAX, &number);
+		else if ((rest = nc_text_after(line->data, "event: ")))
+			(void)snprintf(name, sizeof(name), "%s", rest);
+		else if ((rest = nc_text_after(line->data, "data: ")) &&
+			 nc_json_parse(rest, strlen(rest), &data, &ignored) == 0) {
+			take_event(watch, name, data);
+			watch->last = number;
+		}
+	}
+	return 0;
+}
+
+static int follow(struct nc_dial *remote, struct watch *watch, const char *body,
+	struct nc_buf *line, struct nacre_err *err)
+{
+	char path[128] = "/v1/execute";
+	int r = 0;
+
+	for (unsigned int i = 0; i < TRIES && !watch->reply; i++) {
+		if (i > 0) { /* it was lost: go on behind the last event */
+			nc_dial_hang_up(remote);
+			(void)sleep(1);
+			(void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", watch->id);
+		}
+		r = ask(remote, i ? "GET" : "POST", path, watch->last, i ? NULL : body, line, err);
+		if (r > 0 && r != 200)
+			return tell_problem(remote, (unsigned int)r, line, err);
+		if (r > 0)
+			r = take_events(remote, watch, line);
+		if (!watch->id[0] || r == -EFBIG || r == -ENOMEM)
+			break; /* nothing was begun that could be gone on with */
+	}
+	if (watch->reply)
+		return 0;
+	return r < 0 && err->message[0]
+		       ? r
+		       : nc_err_set(err, -ECONNRESET, "The connection to %s is lost", remote->host);
+}
+
+int nc_remote_execute(const char *url, const json_t *request,
+	const struct nc_remote_listener *listener, json_t **ret_reply, struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial remote = {.fd = -EBADF};
+	cleanup_free char *body = json_dumps(request, JSON_COMPACT);
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
+	struct watch watch = {.listener = listener};
+	int r = nc_dial_parse(url, &remote, err);
+
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--server'");
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = body ? follow(&remote, &watch, body, &line, err)
+		 : nc_err_set(err, -ENOMEM, "Out of memory");
+	if (r == 0)
+		*ret_reply = watch.reply;
+	return r;
+}

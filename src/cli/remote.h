@@ -1,0 +1,24 @@
+/* A daemon somewhere (nacre serve), for verbs that can work with one: --server URL. */
+#ifndef NC_REMOTE_H
+#define NC_REMOTE_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "box/hub.h"
+
+/* Who is told of what happens meanwhile; each may be NULL. */
+struct nc_remote_listener {
+	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
+	void (*progress)(void *context, const char *text);
+};
+
+/*
+ * Executes there and waits. url is http://HOST[:PORT] or https://...; the key is $NACRE_KEY. A
+ * connection that is lost is made again, and the output goes on where it was. Returns 0 and the
+ * reply, the caller's; or -errno with what the daemon said.
+ */
+int nc_remote_execute(const char *url, const json_t *request,
+	const struct nc_remote_listener *listener, json_t **ret_reply, struct nacre_err *err);
+
+#endif

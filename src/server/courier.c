@@ -1,0 +1,177 @@
+/* Webhooks. */
+#include "server/courier.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/id.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "kernel/privilege.h"
+#include "server/dial.h"
+
+#define KEY_NAME "webhook.key"
+#define TRIES 5U
+#define TIMEOUT_S 10U
+#define REPLY_MAX 65536U
+#define LOW_FD 3
+
+/* What names and certificates are made from; Debian keeps the latter behind links. */
+static const struct nc_fence_path paths[] = {
+	{"/etc/hosts", NC_FENCE_READ},
+	{"/etc/resolv.conf", NC_FENCE_READ},
+	{"/etc/nsswitch.conf", NC_FENCE_READ},
+	{"/etc/host.conf", NC_FENCE_READ},
+	{"/etc/gai.conf", NC_FENCE_READ},
+	{"/etc/ssl", NC_FENCE_READ},
+	{"/usr/lib/ssl", NC_FENCE_READ},
+	{"/usr/share/ca-certificates", NC_FENCE_READ},
+};
+
+static int post(const char *url, const char *id, const char *body, const char *signature,
+	struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial dial = {.fd = -EBADF, .timeout_s = TIMEOUT_S};
+	nc_buf_cleanup struct nc_buf head = NC_BUF(4096), line = NC_BUF(REPLY_MAX);
+	int r = nc_dial_parse(url, &dial, err);
+
+	if (r == 0)
+		r = nc_dial_call(&dial, err);
+	if (r < 0)
+		return r;
+	nc_buf_addf(&head, "POST %s HTTP/1.0\r\nHost: ", dial.path[0] ? dial.path : "/");
+	nc_dial_host(&dial, &head);
+	nc_buf_addf(&head,
+		"\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+		"Idempotency-Key: %s\r\nX-Nacre-Signature: sha256=%s\r\n\r\n",
+		strlen(body), id, signature);
+	if (head.error < 0)
+		return nc_err_errno(err, head.error, "Make the request");
+	r = nc_dial_send(&dial, head.data, head.size, err);
+	if (r == 0)
+		r = nc_dial_send(&dial, body, strlen(body), err);
+	return r < 0 ? r : nc_dial_head(&dial, &line, err);
+}
+
+/* Tries until it was taken, or was refused for good; longer and longer apart. */
+static void deliver(const char *url, const char *id, const char *body, const char *signature)
+{
+	struct nacre_err err = {0};
+	int status = 0;
+
+	for (unsigned int i = 0; i < TRIES; i++) {
+		if (i > 0)
+			(void)sleep(1U << (i - 1));
+		err = (struct nacre_err){0};
+		status = post(url, id, body, signature, &err);
+		if (status >= 200 && status < 300)
+			return;
+		if (status >= 400 && status < 500 && status != 408 && status != 429)
+			break;
+	}
+	nc_log(NC_LOG_ERROR, "A webhook takes nothing", NC_LOG_TEXT("address", url),
+		NC_LOG_TEXT("reason", err.message), NC_LOG_INT("status", status > 0 ? status : 0));
+}
+
+static void serve(int fd, const struct nc_value *webhooks, const unsigned char *key)
+{
+	static char body[NC_COURIER_MESSAGE_MAX + 1];
+	unsigned char digest[NC_SHA256_SIZE];
+	char signature[NC_SHA256_HEX_SIZE];
+	ssize_t n;
+
+	while ((n = read(fd, body, sizeof(body) - 1)) != 0) {
+		cleanup_json json_t *message = NULL;
+		struct nacre_err err = {0};
+		const char *id;
+
+		if (n < 0)
+			return;
+		body[n] = '\0';
+		if (nc_json_parse(body, (size_t)n, &message, &err) < 0)
+			continue;
+		id = json_string_value(json_object_get(message, "id"));
+		nc_hmac_sha256(key, body, (size_t)n, digest);
+		nc_sha256_hex(digest, signature);
+		for (size_t i = 0; id && i < webhooks->n_list; i++)
+			deliver(webhooks->list[i], id, body, signature);
+	}
+}
+
+_Noreturn static void be_courier(
+	int fd, const struct nc_value *webhooks, const unsigned char *key, bool ranges)
+{
+	static const struct nc_fence fence = {
+		.paths = paths, .n_paths = sizeof(paths) / sizeof(paths[0])};
+	int r;
+
+	(void)prctl(PR_SET_NAME, "nacre-courier");
+	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = dup2(fd, LOW_FD) < 0 || close_range(LOW_FD + 1, ~0U, 0) < 0 ? -errno
+									: nc_privilege_drop(ranges);
+	if (r == 0)
+		r = nc_fence_payload(&fence, NULL, 0);
+	if (r >= 0)
+		r = nc_filter_load(NC_FILTER_COURIER, NULL);
+	if (r < 0)
+		nc_log(NC_LOG_ERROR, "Webhooks are not served",
+			NC_LOG_TEXT("reason", nc_errno_text(r)));
+	else
+		serve(LOW_FD, webhooks, key);
+	_exit(r < 0 ? 125 : 0);
+}
+
+/* Whoever gets messages has the same key, from this file. */
+static int get_key(int dir_fd, unsigned char ret_key[static NC_SHA256_SIZE], struct nacre_err *err)
+{
+	cleanup_free char *text = NULL;
+	char hex[NC_SHA256_HEX_SIZE];
+	size_t size;
+	int r = nc_path_read(dir_fd, KEY_NAME, 2 * NC_SHA256_HEX_SIZE, &text, &size);
+
+	if (r == -ENOENT) {
+		r = nc_random(ret_key, NC_SHA256_SIZE);
+		nc_sha256_hex(ret_key, hex);
+		return r == 0 ? nc_path_write(dir_fd, KEY_NAME, hex, sizeof(hex) - 1, 0600) : r;
+	}
+	if (r == 0)
+		r = nc_sha256_parse(text, ret_key);
+	return r < 0 ? nc_err_errno(err, r, "Read serve/" KEY_NAME) : 0;
+}
+
+int nc_courier_start(
+	const struct nc_value *webhooks, int dir_fd, bool ranges, struct nacre_err *err)
+{
+	unsigned char key[NC_SHA256_SIZE];
+	int ends[2], r = get_key(dir_fd, key, err);
+	pid_t pid;
+
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return nc_err_errno(err, -errno, "Make a socket pair");
+	pid = fork();
+	if (pid == 0)
+		be_courier(ends[1], webhooks, key, ranges);
+	explicit_bzero(key, sizeof(key));
+	(void)close(ends[1]);
+	if (pid < 0) {
+		(void)close(ends[0]);
+		return nc_err_errno(err, -errno, "Fork");
+	}
+	return ends[0];
+}

@@ -1,0 +1,30 @@
+/*
+ * Webhooks: a process of its own takes what alerts have to tell to the addresses of serve.yaml,
+ *since the daemon can connect nowhere. It has no file but those that names and certificates need,
+ *and no other system call than connecting and moving bytes.
+ *
+ * Each message is sent once to each address, with retries, as JSON with a signature:
+ *
+ *	X-Nacre-Signature: sha256=<HMAC-SHA-256 of the body, by the key in serve/webhook.key>
+ *	Idempotency-Key: <the id of the message, the same in each try>
+ */
+#ifndef NC_COURIER_H
+#define NC_COURIER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "config/config.h"
+
+/* The most bytes of one message. */
+#define NC_COURIER_MESSAGE_MAX 4096U
+
+/*
+ * Forks it, with the caller's rights: to be called before privilege is dropped, while there is one
+ * thread. dir_fd: where its key is, or is made. Returns our end of a SOCK_SEQPACKET pair, which
+ * takes messages, each a JSON object with an "id"; it ends when that is closed everywhere.
+ */
+int nc_courier_start(
+	const struct nc_value *webhooks, int dir_fd, bool ranges, struct nacre_err *err);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * Plain HTTP with somebody else's server, and HTTPS, one request per connection and one step at a
+ * time: for processes that may wait. The daemon itself may not, and can connect nowhere.
+ */
+#ifndef NC_DIAL_H
+#define NC_DIAL_H
+
+#include <openssl/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+#define NC_DIAL_BLOCK 16384
+
+/* Begin with {.fd = -EBADF}. */
+struct nc_dial {
+	char host[256], port[8];
+	char path[512]; /* "": none */
+	bool tls;
+	unsigned int timeout_s; /* of each step; 0: none */
+	int fd;
+	SSL_CTX *context;
+	SSL *ssl;
+	char block[NC_DIAL_BLOCK]; /* what was read and not taken yet */
+	size_t size, at;
+};
+
+/* http://HOST[:PORT][/PATH] or https://. -EINVAL with err. */
+int nc_dial_parse(const char *url, struct nc_dial *dial, struct nacre_err *err);
+
+/* Connects; certificates must be good for the host. */
+int nc_dial_call(struct nc_dial *dial, struct nacre_err *err);
+void nc_dial_hang_up(struct nc_dial *dial);
+void nc_dial_done(struct nc_dial *dial);
+
+/* Adds the name of the host as a Host header has it. */
+void nc_dial_host(const struct nc_dial *dial, struct nc_buf *out);
+
+int nc_dial_send(struct nc_dial *dial, const char *data, size_t size, struct nacre_err *err);
+
+/* One line without its end: 1; 0: there is none any more, and what came is lost; or -errno. */
+int nc_dial_line(struct nc_dial *dial, struct nc_buf *line);
+
+/* The head of a reply; the status, or -errno with err. */
+int nc_dial_head(struct nc_dial *dial, struct nc_buf *line, struct nacre_err *err);
+
+#endif
