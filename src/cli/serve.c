@@ -32,6 +32,8 @@
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
 #define SANDBOXES_MAX 500
+/* For the spawner, above the most that draining may take. */
+#define PATIENCE_S 4000
 #define HEAD_MS 10000
 #define BODY_MS 60000
 #define IDLE_MS 60000
@@ -344,6 +346,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = nc_start_open(&start, &args, cli->config, err);
 	if (r == 0)
 		r = open_all(&opened, cli->config, start.ranges, err);
+	start.setup.patience_s = PATIENCE_S;
 	if (r == 0)
 		r = nc_start_split(&start, err);
 	if (r == 0)

@@ -1,7 +1,7 @@
 /*
  * nacre-spawner: the parent of the unprivileged side and of all boxes, and the only privilege.
  *
- *	nacre-spawner WORKER READY BINDS[,WITNESS[,HEIRS]] [ARGUMENT...]
+ *	nacre-spawner WORKER READY BINDS[,WITNESS[,HEIRS[,PATIENCE]]] [ARGUMENT...]
  *
  * Theory of operation: `nacre` forks; the child becomes the worker, without privilege, and the
  * parent becomes this program, with one end of a socket pair as descriptor 3. We do what the worker
@@ -14,6 +14,8 @@
  * what the caller allows boxes to be shown of the host. WITNESS is the descriptor of a socket to
  * nacre-recorder, which is told of births and deaths and never answers; 0: there is none. HEIRS
  * descriptors from 32 on are handed to each worker that is started, which finds them from 4 on.
+ * PATIENCE is how many seconds a worker that is told to terminate may take to finish; it is told of
+ * hang-ups too. 0: it is killed at once.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
  * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
@@ -76,9 +78,10 @@ struct spawner {
 	struct nc_nursery nursery;
 	struct nc_worker worker;
 	int signal_fd;
-	size_t ready;	/* neutral boxes to keep prepared */
-	bool ends;	/* by a signal: the worker is not started again */
-	int witness_fd; /* nacre-recorder; or -EBADF */
+	size_t ready;		       /* neutral boxes to keep prepared */
+	bool ends;		       /* by a signal: the worker is not started again */
+	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
+	int witness_fd;		       /* nacre-recorder; or -EBADF */
 	struct nc_wire_packet packet;
 	struct nc_box boxes[NC_BOXES_MAX];
 };
@@ -156,6 +159,10 @@ static int catch_signals(struct nacre_err *err)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&caught);
 	(void)sigaddset(&caught, SIGTERM);
+	if (spawner.patience_ns > 0) {
+		(void)signal(SIGHUP, SIG_DFL);
+		(void)sigaddset(&caught, SIGHUP);
+	}
 	if (sigprocmask(SIG_BLOCK, &caught, NULL) < 0)
 		return nc_err_errno(err, -errno, "Block signals");
 	spawner.signal_fd = signalfd(-1, &caught, SFD_CLOEXEC);
@@ -824,6 +831,10 @@ static uint64_t check_deadlines(void)
 {
 	uint64_t now = nc_clock_ns(), next = UINT64_MAX;
 
+	if (spawner.kill_ns > now)
+		next = spawner.kill_ns;
+	else if (spawner.kill_ns > 0)
+		(void)nc_pidfd_kill(spawner.worker.pidfd, SIGKILL);
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
@@ -913,6 +924,25 @@ static void reap_strays(void)
 	}
 }
 
+/* What we are told is the worker's to act on, if it may take its time; the second time it may not.
+ */
+static void handle_signal_to_us(void)
+{
+	struct signalfd_siginfo info = {0};
+	bool again = spawner.ends;
+
+	if (read(spawner.signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP) {
+		(void)nc_pidfd_kill(spawner.worker.pidfd, SIGHUP);
+		return;
+	}
+	spawner.ends = true;
+	spawner.kill_ns = nc_clock_ns() + (again ? 0 : spawner.patience_ns);
+	(void)nc_pidfd_kill(
+		spawner.worker.pidfd, again || spawner.patience_ns == 0 ? SIGKILL : SIGTERM);
+}
+
 /* Serves until the worker ends. */
 static void serve(void)
 {
@@ -937,10 +967,8 @@ static void serve(void)
 			if (events[i].revents)
 				handle_box(owners[i]);
 		}
-		if (events[1].revents) {
-			spawner.ends = true;
-			(void)nc_pidfd_kill(spawner.worker.pidfd, SIGKILL);
-		}
+		if (events[1].revents)
+			handle_signal_to_us();
 		if (events[2].revents && spawner.worker.fd >= 0)
 			receive();
 		if (events[0].revents)
@@ -1025,7 +1053,7 @@ static void raise_limits(void)
 static int read_numbers(char *text, uint64_t *numbers, size_t n)
 {
 	for (size_t i = 0; i < n && text; i++)
-		if (nc_parse_u64(strsep(&text, ","), 0, 1023, &numbers[i]) < 0)
+		if (nc_parse_u64(strsep(&text, ","), 0, 4095, &numbers[i]) < 0)
 			return -EINVAL;
 	return text ? -EINVAL : 0;
 }
@@ -1052,7 +1080,7 @@ static int note_witness(uint64_t fd)
 	if (fd == 0)
 		return 0;
 	spawner.witness_fd = (int)fd;
-	return fd < BINDS_FD || fcntl(spawner.witness_fd, F_SETFL, O_NONBLOCK) < 0
+	return fd < BINDS_FD || fd > 1023 || fcntl(spawner.witness_fd, F_SETFL, O_NONBLOCK) < 0
 		       ? -EINVAL
 		       : close_later(spawner.witness_fd, 1);
 }
@@ -1060,7 +1088,7 @@ static int note_witness(uint64_t fd)
 /* What we were started with: see the top of this file. */
 static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 {
-	enum { BINDS, WITNESS, HEIRS, GIVEN };
+	enum { BINDS, WITNESS, HEIRS, PATIENCE, GIVEN };
 	uint64_t ready, given[GIVEN] = {0};
 
 	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 || *ret_worker == 1 ||
@@ -1072,6 +1100,7 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 		note_witness(given[WITNESS]) < 0 || close_later(HEIRS_FD, given[HEIRS]) < 0)
 		return -EINVAL;
 	spawner.ready = ready;
+	spawner.patience_ns = given[PATIENCE] * NC_NS_PER_S;
 	if (argc > 4) {
 		spawner.worker.argv = argv + 4;
 		spawner.worker.exe_fd = WORKER_EXE_FD;

@@ -26,6 +26,8 @@ struct nc_spawn_setup {
 	char *const *again;
 	const int *heirs; /* they stay the caller's */
 	size_t n_heirs;
+	unsigned int
+		patience_s; /* that it has to finish when we are told to terminate, below 4096 */
 };
 
 /*

@@ -313,13 +313,15 @@ def test_memory_when_idle(tmp_path):
         assert 0 < total < 20 * 1024, f"{total} KiB"
 
 
-def test_drain(tmp_path):
+@pytest.mark.parametrize("whom", ["daemon", "spawner"])
+def test_drain(tmp_path, whom):
+    """Whichever of both is told: the one that was started, or the one whose pid is in the log."""
     with Daemon(tmp_path) as daemon:
         replies = []
         running = threading.Thread(target=lambda: replies.append(daemon.execute("import time; time.sleep(2); print('whole')")))
         running.start()
         time.sleep(0.8)
-        os.kill(daemon.pid, signal.SIGTERM)
+        os.kill(daemon.pid if whom == "daemon" else daemon.process.pid, signal.SIGTERM)
         time.sleep(0.3)
         refused = daemon.execute("1")
         assert (refused.status, refused.json()["code"]) == (503, "stopping") and refused.headers["retry-after"]
@@ -354,7 +356,7 @@ def test_reload(tmp_path):
         daemon.wait_for_log("The configuration was read again")
         assert daemon.execute("1", policy="mine").json()["status"] == "success"
         (config / "serve.yaml").write_text("quotas:\n  executions: many\n")
-        os.kill(daemon.pid, signal.SIGHUP)
+        os.kill(daemon.process.pid, signal.SIGHUP)  # the spawner, which passes it on
         bad = daemon.wait_for_log("The configuration is bad, keeping the old one")
         assert "serve.yaml:2" in bad["reason"]
         assert daemon.execute("1", policy="mine").json()["status"] == "success"
