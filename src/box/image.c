@@ -58,7 +58,7 @@ int nc_image_at(int store_fd, const char *name, struct nacre_err *err)
 	if (r < 0)
 		return r;
 	/* to read: the spawner takes no mere path descriptor, which a worker has of everything */
-	fd = store_fd < 0 ? -ENOENT
+	fd = store_fd < 0 ? (store_fd == -EBADF ? -ENOENT : store_fd)
 			  : openat(store_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (store_fd >= 0 && fd < 0)
 		fd = -errno;

@@ -42,7 +42,7 @@ class Box:
 
     def run(self, *command, env=None, timeout=120, **options):
         return subprocess.run(["nsenter", f"--net={self.path}", *map(str, command)], capture_output=True, text=True,
-                              timeout=timeout, env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", **variables(), **(env or {})},
+                              timeout=timeout, env={"PATH": os.environ["PATH"], "HOME": tempfile.gettempdir(), **variables(), **(env or {})},
                               **options)
 
 
