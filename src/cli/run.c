@@ -612,6 +612,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 
 	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
+	request.network.trusted = true;
 	if (r == 0 && cli->server) {
 		r = run_there(cli->server, &request, arg_code || arg_request ? NULL : words[0],
 			&task.reply, err);

@@ -62,15 +62,19 @@ static bool covers(const char *allowed_text, const char *wanted_text)
 	       nc_streq(wanted.host.text + inner - outer, allowed.host.text);
 }
 
-/* A policy that names hosts allows those and no others; strict ones that name none allow none. */
-static int check_wanted(const struct nc_terms *terms, const char *host, struct nacre_err *err)
+/*
+ * A policy that names hosts allows those and no others. One that names none leaves it to a caller
+ * who owns the machine, unless it is strict.
+ */
+static int check_wanted(
+	const struct nc_terms *terms, bool trusted, const char *host, struct nacre_err *err)
 {
 	const struct nc_value *allow = &terms->values.network.allow;
 
 	for (size_t i = 0; i < allow->n_list; i++)
 		if (covers(allow->list[i], host))
 			return 0;
-	if (!allow->given && terms->profile != NC_PROFILE_STRICT)
+	if (!allow->given && trusted && terms->profile != NC_PROFILE_STRICT)
 		return 0;
 	return nc_err_set(err, -EPERM,
 		"network.allow: the policy '%s' does not allow '%s'; add it to network.allow of "
@@ -158,7 +162,7 @@ int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
 					 "secrets: nothing can be reached; name their hosts in "
 					 "network.allow");
 	for (size_t i = 0; r == 0 && i < n_hosts; i++)
-		r = check_wanted(terms, hosts[i], err);
+		r = check_wanted(terms, wanted->trusted, hosts[i], err);
 	if (r < 0)
 		return r;
 	if (n_hosts == 0) {

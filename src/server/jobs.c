@@ -234,6 +234,7 @@ static int read_request(struct nc_exchange *exchange, struct nc_request *ret_req
 		return -EPERM;
 	}
 	(void)snprintf(ret_request->tenant, sizeof(ret_request->tenant), "%s", caller->tenant);
+	ret_request->network.trusted = caller->role == NC_ROLE_ADMIN;
 	return 0;
 }
 

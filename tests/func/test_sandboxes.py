@@ -306,6 +306,20 @@ def test_the_policy_reads_commands(daemon):
     strict.ask("DELETE")
 
 
+def test_tenants_reach_what_a_policy_lists(tmp_path, host):  # noqa: F811
+    """Who only has a key cannot name the daemon's own neighbours: neither in executions nor in sandboxes."""
+    config = tmp_path / "config"
+    (config / "policies").mkdir(parents=True)
+    (config / "policies" / "listed.yaml").write_text(f"inherits: standard\nnetwork:\n  allow: [{host.name}]\n")
+    with Daemon(tmp_path, config=config) as daemon:
+        key, admin = daemon.key("--tenant", "one"), daemon.key("--tenant", "two", "--role", "admin")
+        for policy, who, good in (("standard", key, False), ("standard", admin, True), ("listed", key, True)):
+            reply = daemon.execute(f"curl -s http://{host.name}/page", "shell", network={"allow": [host.name]}, policy=policy, key=who).json()
+            assert (reply["status"] == "success", reply["output"]) == (good, "a page\n" if good else ""), (policy, reply["error"])
+            answer = daemon.post("/v1/sandboxes", {"policy": policy, "network": {"allow": [host.name]}}, key=who)
+            assert answer.status == (201 if good else 403), answer.body
+
+
 def test_tenants_do_not_see_each_other(tmp_path):
     with Daemon(tmp_path) as daemon:
         keys = [daemon.key("--tenant", tenant) for tenant in ("one", "two")]

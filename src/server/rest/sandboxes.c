@@ -164,8 +164,8 @@ NC_REST(sandboxes_create)
 	if (!wait)
 		return;
 	faults = (struct nc_faults){0};
-	r = nc_sandbox_create(
-		server->sandboxes, exchange->caller.tenant, body, on_made, wait, &faults, &err);
+	r = nc_sandbox_create(server->sandboxes, exchange->caller.tenant,
+		exchange->caller.role == NC_ROLE_ADMIN, body, on_made, wait, &faults, &err);
 	if (r < 0)
 		refuse(settle(wait), r, &faults, &err);
 }
