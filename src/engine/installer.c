@@ -137,7 +137,8 @@ static const char javascript_install[] =
 	"    const path = `/tmp/npm/_cacache/content-v2/sha512/${hex.slice(0, 2)}/` +\n"
 	"        `${hex.slice(2, 4)}/${hex.slice(4)}`;\n"
 	"    return {file: decodeURIComponent(resolved.split('/').pop()),\n"
-	"        sha256: crypto.createHash('sha256').update(fs.readFileSync(path)).digest('hex')};\n"
+	"        sha256: "
+	"crypto.createHash('sha256').update(fs.readFileSync(path)).digest('hex')};\n"
 	"}\n"
 	"function finish(code, said) {\n"
 	"    const absent = /404[^\\n]*'(@?[^'@]+)@/.exec(said);\n"
@@ -203,6 +204,11 @@ static const struct nc_installer npm = {
 	.fix = "apt-get install npm",
 	.env = WORDS("NODE_PATH=" NC_BOX_LAYER "0/node_modules"),
 };
+
+enum nc_language nc_installer_language(enum nc_language language)
+{
+	return language == NC_TYPESCRIPT ? NC_JAVASCRIPT : language;
+}
 
 const struct nc_installer *nc_installer_of(enum nc_language language)
 {

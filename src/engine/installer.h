@@ -37,6 +37,9 @@ struct nc_installer {
 	const char *const *env;	 /* of a box that uses an environment, "NAME=value" */
 };
 
+/* Whose packages programs in a language use: TypeScript has those of JavaScript. */
+enum nc_language nc_installer_language(enum nc_language language);
+
 /* NULL: nothing is installed for this language. */
 const struct nc_installer *nc_installer_of(enum nc_language language);
 

@@ -143,7 +143,8 @@ static int check_packages(struct nc_execution *execution)
 	char quoted[NC_TEXT_QUOTED_MAX];
 
 	for (size_t i = 0; i < request->n_steps; i++) {
-		const struct nc_runtime *runtime = execution->step[i].runtime;
+		const struct nc_runtime *runtime =
+			nc_runtimes[nc_installer_language(execution->step[i].runtime->language)];
 
 		if (!nc_installer_of(runtime->language) || runtime == found)
 			continue;

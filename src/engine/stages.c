@@ -278,7 +278,7 @@ static const char *const *environment_words(
 	const struct nc_execution *execution, const struct nc_step_state *step)
 {
 	if (execution->environment.dir_fd < 0 ||
-		step->runtime->language != execution->packages_language)
+		nc_installer_language(step->runtime->language) != execution->packages_language)
 		return NULL;
 	return nc_installer_of(execution->packages_language)->env;
 }

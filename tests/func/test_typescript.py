@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NACRE, environment
+from conftest import BUILD, NACRE, environment, open_way
+from packages import tarball
+from test_packages import needs_npm
 
 VERSION = "22.18.0"  # strips types without a flag; 20 cannot, and says so in test_run.py
 
@@ -78,3 +80,22 @@ def test_ends_that_come_from_outside(run):
     assert run("const all: number[][] = []; for (;;) all.push(new Array<number>(1e6).fill(1));", limits={"memory_mb": 128})["status"] in (
         "memory_limit", "killed", "error")
 
+
+def test_output_and_signals(run):
+    reply = run("const size: number = 10 << 20; process.stdout.write('x'.repeat(size));")
+    assert reply["truncated"] is True and reply["usage"]["output_bytes"] == 10 << 20
+    reply = run("const bytes: Uint8Array = new Uint8Array([0xff, 0x41]); process.stdout.write(bytes);")
+    assert reply["output"] == "\ufffdA"
+    assert run("const name: string = 'SIGTERM'; process.kill(process.pid, name); setTimeout(() => {}, 9999);")["signal"] == 15
+
+
+@needs_npm
+def test_packages_are_those_of_javascript(run, tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "tarballs").mkdir()
+    (tmp_path / "config" / "nacre.yaml").write_text(f"packages:\n  javascript:\n    tarballs: {tmp_path / 'tarballs'}\n")
+    tarball(tmp_path / "tarballs", "pearl")
+    open_way(tmp_path / "tarballs")
+    code = "const pearl: string = require('pearl'); console.log(pearl);"
+    reply = run(code, "--config", tmp_path / "config", packages=["pearl"])
+    assert (reply["status"], reply["output"]) == ("success", "pearl 1.0.0\n"), (reply["error"], reply["stderr"])
