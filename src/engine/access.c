@@ -255,6 +255,33 @@ int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struc
 		access->network, box_id, door_fd, &access->terms, &listener, &access->door, err);
 }
 
+int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
+	const struct nc_request_network *wanted, struct nacre_err *err)
+{
+	struct nc_request_network plain = *wanted;
+	struct nc_access *fresh = NULL;
+	struct nc_egress_rule *old = access->rules;
+	int r;
+
+	plain.secrets = (struct nc_request_secrets){0};
+	r = nc_access_new(access->network, terms, &plain, &fresh, err);
+	if (r == 0 && !fresh)
+		r = nc_err_set(err, -EINVAL, "network: name the hosts that it may reach");
+	if (r < 0)
+		return r;
+	fresh->terms.secrets = access->terms.secrets;
+	fresh->terms.n_secrets = access->terms.n_secrets;
+	r = nc_door_change(access->door, &fresh->terms, err);
+	if (r == 0) {
+		access->terms = fresh->terms;
+		access->rules = fresh->rules;
+		fresh->rules = old;
+	}
+	fresh->terms.secrets = NULL;
+	nc_access_free(fresh);
+	return r;
+}
+
 bool nc_access_is_open(const struct nc_access *access)
 {
 	return access && access->door;

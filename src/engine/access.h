@@ -31,6 +31,13 @@ int nc_access_new_for(struct nc_network *network, const char *const *hosts, size
 /* The box is there; takes over door_fd. */
 int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err);
 
+/*
+ * Other hosts and limits for a door that is open; secrets stay. Borrows all of it. -EPERM, -EINVAL
+ * with err, and nothing has changed.
+ */
+int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
+	const struct nc_request_network *wanted, struct nacre_err *err);
+
 /* Whether a door is open: then nc_access_close() must be called, and done follows. */
 bool nc_access_is_open(const struct nc_access *access);
 void nc_access_close(struct nc_access *access, void (*done)(void *context), void *context);

@@ -192,6 +192,11 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	return 0;
 }
 
+int nc_door_change(struct nc_door *door, const struct nc_egress_terms *terms, struct nacre_err *err)
+{
+	return nc_egress_change(&door->network->client, door->box_id, terms, err);
+}
+
 void nc_door_ask(struct nc_door *door)
 {
 	(void)nc_egress_ask(&door->network->client, door->box_id); /* else it is told later */

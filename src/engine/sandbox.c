@@ -186,6 +186,7 @@ static void sandbox_free(struct nc_sandbox *sandbox)
 	nc_buf_done(&sandbox->env.buf);
 	nc_buf_done(&sandbox->files);
 	nc_access_free(sandbox->access);
+	json_decref(sandbox->network);
 	nc_sandbox_spec_done(&sandbox->spec);
 	free(sandbox);
 }
@@ -473,6 +474,33 @@ int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre
 			NC_SANDBOX_LIFE_MAX_MS / 1000);
 	sandbox->deadline_ns = nc_clock_ns() + seconds * NC_NS_PER_S;
 	nc_sandboxes_save(sandbox->all);
+	return 0;
+}
+
+int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
+	struct nc_faults *faults, struct nacre_err *err)
+{
+	struct nc_request_network fresh = {.trusted = trusted};
+	struct nc_request_network *held = &sandbox->spec.network;
+	struct nc_request_secrets secrets = held->secrets;
+	int r;
+
+	if (!nc_access_is_open(sandbox->access))
+		return nc_err_set(err, -EBUSY,
+			"The sandbox was made without a network, or that has died: make another");
+	r = nc_sandbox_network_read(body, &fresh, faults);
+	if (r == 0)
+		r = nc_access_change(sandbox->access, sandbox->terms, &fresh, err);
+	if (r < 0) {
+		nc_request_network_done(&fresh);
+		return r;
+	}
+	held->secrets = (struct nc_request_secrets){0};
+	nc_request_network_done(held);
+	*held = fresh;
+	held->secrets = secrets;
+	json_decref(sandbox->network);
+	sandbox->network = json_incref(body);
 	return 0;
 }
 

@@ -71,6 +71,13 @@ void nc_sandbox_destroy(struct nc_sandbox *sandbox);
 /* It ends so many seconds from now, at most as late as one made now could. */
 int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre_err *err);
 
+/*
+ * Other terms of its network, as in `network` when it was made, for all requests from now on.
+ * -EINVAL with faults; -EPERM: the policy does not allow it; -EBUSY: it was made without a network.
+ */
+int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
+	struct nc_faults *faults, struct nacre_err *err);
+
 /* -EOPNOTSUPP with err: nothing here can stop it. */
 int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *err);
 

@@ -144,6 +144,21 @@ int nc_sandbox_spec_read(json_t *source, struct nc_sandbox_spec *ret_spec, struc
 	return 0;
 }
 
+int nc_sandbox_network_read(
+	json_t *source, struct nc_request_network *ret_network, struct nc_faults *faults)
+{
+	struct nc_reading reading = {.faults = faults};
+	const struct nc_cursor whole = {
+		.reading = &reading, .value = source, .target = ret_network};
+	int r;
+
+	nc_read_network(&whole);
+	r = result_of(&reading);
+	if (r < 0)
+		nc_request_network_done(ret_network);
+	return r;
+}
+
 void nc_sandbox_spec_done(struct nc_sandbox_spec *spec)
 {
 	nc_freep(&spec->env.pair);

@@ -35,6 +35,10 @@ int nc_sandbox_spec_read(
 void nc_sandbox_spec_done(struct nc_sandbox_spec *spec);
 #define cleanup_sandbox_spec nc_cleanup(nc_sandbox_spec_done)
 
+/* Other terms of its network: what `network` holds. Borrows from source. */
+int nc_sandbox_network_read(
+	json_t *source, struct nc_request_network *ret_network, struct nc_faults *faults);
+
 int nc_process_spec_read(
 	json_t *source, struct nc_process_spec *ret_spec, struct nc_faults *faults);
 void nc_process_spec_done(struct nc_process_spec *spec);

@@ -122,6 +122,15 @@ static int reset_signals(void)
 	return checked(sigprocmask(SIG_SETMASK, &none, NULL));
 }
 
+/* What the caller has given up himself (nice) stays so: only root could take it back. */
+static int leave_priority(void)
+{
+	errno = 0;
+	if (getpriority(PRIO_PROCESS, 0) >= 0 || errno != 0)
+		return -errno;
+	return checked(setpriority(PRIO_PROCESS, 0, 0));
+}
+
 /* Dies with the spawner. Set after the last change of user id, which would clear it. */
 static int die_with_parent(void)
 {
@@ -149,7 +158,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());
-	STEP(report, "leave the spawner's priority", checked(setpriority(PRIO_PROCESS, 0, 0)));
+	STEP(report, "leave the spawner's priority", leave_priority());
 	if (!first->single_id)
 		STEP(report, "become the box's root", become(0));
 	(void)umask(022);
@@ -512,7 +521,7 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
 	STEP(channel, "start a session", checked(setsid()));
 	STEP(channel, "reset signals", reset_signals());
-	STEP(channel, "leave the spawner's priority", checked(setpriority(PRIO_PROCESS, 0, 0)));
+	STEP(channel, "leave the spawner's priority", leave_priority());
 	(void)umask(022);
 	STEP(channel, "close the spawner's descriptors", keep_only(&channel, -EBADF));
 	STEP(channel, "set limits", set_usual_limits());

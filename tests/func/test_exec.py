@@ -70,6 +70,12 @@ def test_output_input_and_status_are_passed_through(box):
     assert (done.returncode, done.stdout, done.stderr) == (42, "in\n", "err\n")
 
 
+def test_a_caller_who_is_nice_already(box):
+    """What he has given up he cannot take back: his boxes run, as nice as he is; root's have a place of their own."""
+    done = box("--", "nice", preexec_fn=lambda: os.nice(7))
+    assert (done.stdout, done.returncode) == ("0\n" if box.user == "root" else "7\n", 0), done.stderr
+
+
 def test_first_word_ends_the_options(box):
     done = box("echo", "--timeout", "x")
     assert (done.returncode, done.stdout) == (0, "--timeout x\n")

@@ -223,6 +223,12 @@ def test_the_network_of_a_sandbox(daemon, host):  # noqa: F811
         time.sleep(0.05)
     network = box.ask("GET", "/stats").json()["network"]
     assert (network["requests"], network["denied"]) == (2, 1)
+    # other terms hold for the next request; bad ones leave the old
+    assert box.ask("POST", "/network", {"allow": ["example.com"]}).status == 200
+    assert "network.literal" in box.run(ask)["stdout"]
+    assert box.ask("POST", "/network", {"allow": ["0x7f.1"]}).status == 400 and "network.literal" in box.run(ask)["stdout"]
+    assert box.ask("POST", "/network", {"allow": [host.name]}).status == 200 and box.run(ask)["stdout"] == "a page\n"
+    assert closed.ask("POST", "/network", {"allow": [host.name]}).status == 409
     assert daemon.post("/v1/sandboxes", {"policy": "strict", "network": {"allow": [host.name]}}).status == 403
     for made in (closed, box):
         made.ask("DELETE")

@@ -84,7 +84,7 @@ HELLO = {"language": "python", "code": "print('hello')"}
 def check_sandboxes(daemon):
     """Every route of sandboxes, well used and badly."""
     base = "/v1/sandboxes"
-    box = check(daemon, "POST", base, base, {"labels": {"a": "b"}}).json()["id"]
+    box = check(daemon, "POST", base, base, {"labels": {"a": "b"}, "network": {"allow": ["example.com"]}}).json()["id"]
     check(daemon, "POST", base, base, {"nope": 1})
     check(daemon, "POST", base, base, {"image": "nowhere"})
     check(daemon, "GET", base, base)
@@ -121,6 +121,8 @@ def check_sandboxes(daemon):
     each("POST", "/files/move", query="?from=/workspace/d&to=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
+    each("POST", "/network", {"allow": ["example.org"]})
+    each("POST", "/network", {"allow": ["http://x"]})
     each("POST", "/pause")
     each("GET", "/health")
     each("POST", "/resume")

@@ -22,6 +22,7 @@ NC_REST(sandboxes_get);
 NC_REST(sandboxes_destroy);
 NC_REST(sandboxes_destroy_all);
 NC_REST(sandboxes_timeout);
+NC_REST(sandboxes_network);
 NC_REST(sandboxes_pause);
 NC_REST(sandboxes_resume);
 NC_REST(sandboxes_stats);

@@ -24,6 +24,8 @@ const struct nc_route nc_routes[] = {
 	{"DELETE", "/v1/sandboxes/{id}", NC_ROLE_EXECUTE, 0, 0, nc_rest_sandboxes_destroy},
 	{"POST", "/v1/sandboxes/{id}/timeout", NC_ROLE_EXECUTE, NC_ROUTE_JSON, SANDBOX_BODY_MAX,
 		nc_rest_sandboxes_timeout},
+	{"POST", "/v1/sandboxes/{id}/network", NC_ROLE_EXECUTE, NC_ROUTE_JSON, SANDBOX_BODY_MAX,
+		nc_rest_sandboxes_network},
 	{"POST", "/v1/sandboxes/{id}/pause", NC_ROLE_EXECUTE, 0, 0, nc_rest_sandboxes_pause},
 	{"POST", "/v1/sandboxes/{id}/resume", NC_ROLE_EXECUTE, 0, 0, nc_rest_sandboxes_resume},
 	{"GET", "/v1/sandboxes/{id}/stats", NC_ROLE_READ, 0, 0, nc_rest_sandboxes_stats},

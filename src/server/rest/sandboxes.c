@@ -274,6 +274,25 @@ NC_REST(sandboxes_timeout)
 		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
 }
 
+NC_REST(sandboxes_network)
+{
+	static struct nc_faults faults;
+	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
+	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	struct nacre_err err = {0};
+	int r;
+
+	if (!body)
+		return;
+	faults = (struct nc_faults){0};
+	r = nc_sandbox_network(
+		sandbox, exchange->caller.role == NC_ROLE_ADMIN, body, &faults, &err);
+	if (r < 0)
+		refuse(exchange, r, &faults, &err);
+	else
+		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+}
+
 static void pause_it(struct nc_server *server, struct nc_exchange *exchange, bool paused)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
