@@ -491,9 +491,15 @@ struct nc_file_task {
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 {
-	for (struct nc_file_task *task = sandboxes->tasks; task; task = task->next)
+	for (struct nc_file_task *next, *task = sandboxes->tasks; task; task = next) {
+		next = task->next;
 		if (!context || task->asked.context == context)
 			task->asked.done = NULL;
+		if (!context) /* the list goes, and the hub ends it later */
+			task->place = NULL;
+	}
+	if (!context)
+		sandboxes->tasks = NULL;
 }
 
 static void task_free(struct nc_file_task *task)

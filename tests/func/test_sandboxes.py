@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import threading
 import time
 
@@ -285,6 +286,27 @@ def test_a_client_that_hangs_up_ends_its_command(daemon, sandbox):
     while any(found["state"] == "running" for found in sandbox.ask("GET", "/commands").json()["commands"]) and time.monotonic() < until:
         time.sleep(0.05)
     assert [found["status"] for found in sandbox.ask("GET", "/commands").json()["commands"]] == ["cancelled"]
+
+
+def test_a_daemon_that_stops_in_the_middle_of_it(tmp_path):
+    """Commands, work on files, events and questions under way: it ends well, and nothing is left."""
+    with Daemon(tmp_path) as daemon:
+        box = Sandbox(daemon)
+        running = box.run("echo x; sleep 4715", background=True)
+        path = box.path(f"/commands/{running['id']}/events")
+        clients = []
+        for method, rest, body in (("GET", f"/commands/{running['id']}/events", b""), ("POST", "/commands", b'{"command": "sleep 4715"}'),
+                                   ("PUT", "/files?path=/workspace/f", bytes(8 << 20)), ("GET", "/stats", b""), ("GET", "/files?path=/workspace/f", b"")):
+            client = daemon.connect()
+            client.sendall(f"{method} {box.path(rest)} HTTP/1.1\r\nHost: 127.0.0.1:{daemon.port}\r\nContent-Type: application/json\r\n"
+                           f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            clients.append(client)
+        assert path
+        os.kill(daemon.pid, signal.SIGTERM)
+        daemon.wait_for_log("Stopping")
+        os.kill(daemon.pid, signal.SIGTERM)
+        assert daemon.process.wait(20) == 0
+    assert os.popen("pgrep -fc 'sleep 4715$'").read().strip() == "0"
 
 
 @pytest.mark.parametrize("body, field", [({"limits": {"memory_mb": 1}}, "/limits/memory_mb"), ({"timeout": 0}, "/timeout"), ({"memory": 1}, "/memory"),
