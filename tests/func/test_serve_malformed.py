@@ -1,5 +1,6 @@
 """nacre serve: a hundred requests that are wrong, each with the answer that it has to get, and a daemon that goes on."""
 
+import concurrent.futures
 import json
 import os
 import random
@@ -193,6 +194,7 @@ def test_fuzzed(daemon):
     """Good requests with bytes changed, put in, left out: an answer or an end, and a daemon that goes on."""
     chance = random.Random(int(os.environ.get("NACRE_FUZZ_SEED", "6")))
     seeds = [post(), request(b"GET /v1/history?limit=3 HTTP/1.1"), chunked(b"23\r\n" + GOOD + b"\r\n0\r\n\r\n")]
+    broken = []
     for _ in range(300):
         data = bytearray(chance.choice(seeds))
         for _ in range(chance.randint(1, 6)):
@@ -204,7 +206,10 @@ def test_fuzzed(daemon):
                 data[at:at] = bytes(chance.randrange(256) for _ in range(chance.randint(1, 20)))
             else:
                 del data[at:at + chance.randint(1, 20)]
-        with daemon.connect(10) as client:
+        broken.append(data)
+
+    def send(data):
+        with daemon.connect(15) as client:
             try:
                 client.sendall(data)
                 client.shutdown(1)
@@ -212,6 +217,10 @@ def test_fuzzed(daemon):
                     pass
             except OSError:
                 pass
+
+    # some are waited for until their head is late: all at once
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        list(pool.map(send, broken))
     assert daemon.get("/healthz").status == 200
     assert daemon.process.poll() is None
     worker = subprocess.run(["ps", "-o", "rss=", "-p", str(daemon.pid)], capture_output=True, text=True).stdout
