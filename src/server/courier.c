@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,15 +66,27 @@ static int post(const char *url, const char *id, const char *body, const char *s
 	return r < 0 ? r : nc_dial_head(&dial, &line, err);
 }
 
-/* Tries until it was taken, or was refused for good; longer and longer apart. */
-static void deliver(const char *url, const char *id, const char *body, const char *signature)
+/* Whether the daemon is still there after so long. */
+static bool pause_for(int fd, unsigned int seconds)
+{
+	struct pollfd event = {.fd = fd};
+
+	return poll(&event, 1, (int)seconds * 1000) == 0;
+}
+
+/*
+ * Tries until it was taken, or was refused for good; longer and longer apart. Once the daemon has
+ * gone, what is left is tried once.
+ */
+static void deliver(
+	int fd, const char *url, const char *id, const char *body, const char *signature)
 {
 	struct nacre_err err = {0};
 	int status = 0;
 
 	for (unsigned int i = 0; i < TRIES; i++) {
-		if (i > 0)
-			(void)sleep(1U << (i - 1));
+		if (i > 0 && !pause_for(fd, 1U << (i - 1)))
+			break;
 		err = (struct nacre_err){0};
 		status = post(url, id, body, signature, &err);
 		if (status >= 200 && status < 300)
@@ -106,7 +119,7 @@ static void serve(int fd, const struct nc_value *webhooks, const unsigned char *
 		nc_hmac_sha256(key, body, (size_t)n, digest);
 		nc_sha256_hex(digest, signature);
 		for (size_t i = 0; id && i < webhooks->n_list; i++)
-			deliver(webhooks->list[i], id, body, signature);
+			deliver(fd, webhooks->list[i], id, body, signature);
 	}
 }
 

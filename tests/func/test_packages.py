@@ -150,7 +150,7 @@ def test_what_is_lacking_is_an_error_of_the_request(caller):
 
 
 def test_what_cannot_be_is_refused(fresh):
-    for language, code in (("shell", "echo 1"), ("typescript", "console.log(1)"), ("rust", "fn main() {}")):
+    for language, code in (("shell", "echo 1"), ("c", "int main(void) { return 0; }"), ("rust", "fn main() {}")):
         reply = ask(fresh, code, "pearl", language=language)
         assert reply["status"] == "blocked" and f"not for {language}" in reply["error"], reply
     for language, name in (("python", "pearl@1"), ("javascript", "pearl==1")):
