@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/bounds.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
@@ -16,8 +17,6 @@
 
 /* As in nacre exec: a file needs an inode and mostly some blocks. */
 #define BYTES_PER_INODE 4096U
-/* The kernel counts threads as processes; a default of the configuration allows so many each. */
-#define THREADS_PER_PROCESS 16U
 #define OPEN_FILES 1024U
 #define OUTPUT_MAX (64 * MB)
 
@@ -239,61 +238,15 @@ static void raise_to(uint64_t *value, uint64_t least)
 		*value = least;
 }
 
-static uint64_t named_or(const struct nc_request_limit *limit, uint64_t usual)
-{
-	return limit->given ? limit->value : usual;
-}
-
-/* A limit of the policy: what it holds down, and what the request asked for. */
-struct ceiling {
-	const char *name;
-	bool given;
-	uint64_t most, *limit;
-	const struct nc_request_limit *named;
-	uint64_t unit; /* in which messages count */
-};
-
-#define CEILINGS 5
-
-static void find_ceilings(struct nc_execution *execution, struct ceiling ceilings[static CEILINGS])
-{
-	const struct nc_limit_values *most = &execution->terms->values.limits;
-	const struct nc_request_limits *named = &execution->request.limits;
-	struct nc_box_limits *limits = &execution->limits;
-
-	ceilings[0] = (struct ceiling){"memory_mb", most->memory_mb.given,
-		most->memory_mb.number * MB, &limits->memory_bytes, &named->memory_bytes, MB};
-	ceilings[1] = (struct ceiling){"cpu_cores", most->cpu_cores.given, most->cpu_cores.number,
-		&limits->cpu_milli, &named->cpu_milli, 1000};
-	ceilings[2] = (struct ceiling){"execution_time_seconds", most->execution_time_seconds.given,
-		most->execution_time_seconds.number * 1000, &limits->wall_ms, &named->wall_ms,
-		1000};
-	ceilings[3] = (struct ceiling){"max_processes", most->max_processes.given,
-		most->max_processes.number * THREADS_PER_PROCESS, &limits->pids, &named->processes,
-		1};
-	ceilings[4] = (struct ceiling){"disk_mb", most->disk_mb.given, most->disk_mb.number * MB,
-		&limits->disk_bytes, &named->disk_bytes, MB};
-}
-
-/* A request may ask for less than the policy allows, never for more. */
 static int check_ceilings(struct nc_execution *execution)
 {
-	struct ceiling ceilings[CEILINGS];
+	struct nacre_err err = {0};
+	const char *name;
 
-	find_ceilings(execution, ceilings);
-	for (size_t i = 0; i < CEILINGS; i++) {
-		const struct ceiling *c = &ceilings[i];
-
-		if (!c->given || !c->named->given || c->named->value <= c->most)
-			continue;
-		nc_denial_of_request(NC_DENIAL_CEILING, c->name, &execution->refused);
-		return nc_execution_fail(execution, "blocked",
-			"limits.%s: %.10g is more than the policy '%s' allows: at most "
-			"%.10g",
-			c->name, (double)c->named->value / (double)c->unit,
-			execution->terms->policy, (double)c->most / (double)c->unit);
-	}
-	return 0;
+	if (nc_bounds_check(execution->terms, &execution->request.limits, &name, &err) == 0)
+		return 0;
+	nc_denial_of_request(NC_DENIAL_CEILING, name, &execution->refused);
+	return nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 
 /* The configured limits of the languages, the largest of each, unless the request names them. */
@@ -302,7 +255,6 @@ static void set_limits(struct nc_execution *execution)
 	const struct nc_config *config = nc_engine_setup(execution->engine)->config;
 	const struct nc_request_limits *named = &execution->request.limits;
 	struct nc_box_limits *limits = &execution->limits;
-	struct ceiling ceilings[CEILINGS];
 
 	for (size_t i = 0; i < execution->request.n_steps; i++) {
 		const struct nc_runtime *runtime = execution->step[i].runtime;
@@ -313,48 +265,21 @@ static void set_limits(struct nc_execution *execution)
 		raise_to(&limits->memory_bytes, needs->memory_mb * MB);
 		raise_to(&limits->cpu_milli, usual->cpu_cores.number);
 		raise_to(&limits->wall_ms, usual->execution_time_seconds.number * 1000);
-		raise_to(&limits->pids, usual->max_processes.number * THREADS_PER_PROCESS);
+		raise_to(&limits->pids, usual->max_processes.number * NC_THREADS_PER_PROCESS);
 		raise_to(&limits->pids, needs->processes);
 		raise_to(&limits->disk_bytes, usual->disk_mb.number * MB);
 		raise_to(&limits->disk_bytes, needs->disk_mb * MB);
 	}
-	find_ceilings(execution, ceilings);
-	for (size_t i = 0; i < CEILINGS; i++)
-		if (ceilings[i].given && *ceilings[i].limit > ceilings[i].most)
-			*ceilings[i].limit = ceilings[i].most;
-	limits->memory_bytes = named_or(&named->memory_bytes, limits->memory_bytes);
-	limits->cpu_milli = named_or(&named->cpu_milli, limits->cpu_milli);
-	limits->cpu_time_ms = named_or(&named->cpu_time_ms, 0);
-	limits->wall_ms = named_or(&named->wall_ms, limits->wall_ms);
-	limits->pids = named_or(&named->processes, limits->pids);
-	limits->disk_bytes = named_or(&named->disk_bytes, limits->disk_bytes);
-	limits->inodes = named_or(&named->inodes, limits->disk_bytes / BYTES_PER_INODE + 64);
-	limits->open_files = named_or(&named->open_files, OPEN_FILES);
-	execution->output_max = named_or(&named->output_bytes, OUTPUT_MAX);
-}
-
-static void set_wish(struct nc_execution *execution)
-{
-	static const char *const names[NC_NAMED_MAX] = {"limits.memory_mb", "limits.cpu_cores",
-		"limits.cpu_time_seconds", "limits.max_processes", "limits.disk_mb",
-		"limits.inodes"};
-	const struct nc_request_limits *named = &execution->request.limits;
-	struct nc_wish *wish = &execution->wish;
-
-	wish->names = names;
-	wish->named[NC_NAMED_MEMORY] = named->memory_bytes.given;
-	wish->named[NC_NAMED_CPUS] = named->cpu_milli.given;
-	wish->named[NC_NAMED_CPU_TIME] = named->cpu_time_ms.given;
-	wish->named[NC_NAMED_PIDS] = named->processes.given;
-	wish->named[NC_NAMED_DISK] = named->disk_bytes.given;
-	wish->named[NC_NAMED_INODES] = named->inodes.given;
-	/* a policy raises the floor and never lowers it */
-	_Static_assert(NC_POLICY_PROPERTIES == NC_STRENGTH_MAX, "policy files name every property");
-	for (size_t i = 0; i < NC_STRENGTH_MAX; i++) {
-		enum nc_grade grade = (enum nc_grade)execution->terms->values.floor[i].number;
-
-		wish->floor[i] = grade > nc_strength_floor[i] ? grade : nc_strength_floor[i];
-	}
+	nc_bounds_hold(execution->terms, limits);
+	limits->memory_bytes = nc_named_or(&named->memory_bytes, limits->memory_bytes);
+	limits->cpu_milli = nc_named_or(&named->cpu_milli, limits->cpu_milli);
+	limits->cpu_time_ms = nc_named_or(&named->cpu_time_ms, 0);
+	limits->wall_ms = nc_named_or(&named->wall_ms, limits->wall_ms);
+	limits->pids = nc_named_or(&named->processes, limits->pids);
+	limits->disk_bytes = nc_named_or(&named->disk_bytes, limits->disk_bytes);
+	limits->inodes = nc_named_or(&named->inodes, limits->disk_bytes / BYTES_PER_INODE + 64);
+	limits->open_files = nc_named_or(&named->open_files, OPEN_FILES);
+	execution->output_max = nc_named_or(&named->output_bytes, OUTPUT_MAX);
 }
 
 /* Whether the host can hold it at all: better now than from the queue. */
@@ -451,7 +376,7 @@ void nc_execution_prepare(struct nc_execution *execution)
 		return;
 	execution->alone = is_alone(execution);
 	set_limits(execution);
-	set_wish(execution);
+	nc_bounds_wish(execution->terms, &request->limits, &execution->wish);
 	if (check_host(execution) < 0)
 		return;
 	execution->kept = nc_results_find(execution);

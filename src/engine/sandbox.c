@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "box/image.h"
 #include "box/unpack.h"
+#include "engine/bounds.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
@@ -49,73 +50,31 @@ bool nc_sandbox_is_home(const struct nc_sandbox *sandbox)
 	return nc_engine_setup(sandbox->all->setup.engine)->spawn->host.cgroups != 0;
 }
 
-static uint64_t named_or(const struct nc_request_limit *limit, uint64_t usual)
-{
-	return limit->given ? limit->value : usual;
-}
-
-/* Down to what the policy allows; -EPERM if more was asked for by name. */
-static int hold(const char *name, const struct nc_value *most, uint64_t unit,
-	const struct nc_request_limit *named, uint64_t *value, struct nacre_err *err)
-{
-	uint64_t ceiling = most->number * unit;
-
-	if (!most->given || *value <= ceiling)
-		return 0;
-	if (named->given)
-		return nc_err_set(err, -EPERM, "limits.%s: the policy allows at most %llu", name,
-			(unsigned long long)most->number);
-	*value = ceiling;
-	return 0;
-}
-
+/* Its life is its own; how long each command may take is what a policy may bound. */
 static int set_limits(struct nc_sandbox *sandbox, struct nacre_err *err)
 {
-	const struct nc_limit_values *most = &sandbox->terms->values.limits;
 	const struct nc_request_limits *named = &sandbox->spec.limits;
 	struct nc_box_limits *limits = &sandbox->limits;
-	int r;
+	const char *name;
+	int r = nc_bounds_check(sandbox->terms, named, &name, err);
 
-	*limits =
-		(struct nc_box_limits){.memory_bytes = named_or(&named->memory_bytes, MEMORY_BYTES),
-			.cpu_milli = named_or(&named->cpu_milli, CPU_MILLI),
-			.cpu_time_ms = named_or(&named->cpu_time_ms, 0),
-			.wall_ms = named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS),
-			.pids = named_or(&named->processes, PIDS),
-			.disk_bytes = named_or(&named->disk_bytes, DISK_BYTES),
-			.open_files = named_or(&named->open_files, OPEN_FILES)};
-	r = hold("memory_mb", &most->memory_mb, MB, &named->memory_bytes, &limits->memory_bytes,
-		err);
-	if (r == 0)
-		r = hold("cpu_cores", &most->cpu_cores, 1, &named->cpu_milli, &limits->cpu_milli,
-			err);
-	if (r == 0)
-		r = hold("disk_mb", &most->disk_mb, MB, &named->disk_bytes, &limits->disk_bytes,
-			err);
-	limits->inodes = named_or(&named->inodes, limits->disk_bytes / 4096 + 64);
-	return r;
-}
-
-static void set_wish(struct nc_sandbox *sandbox)
-{
-	static const char *const names[NC_NAMED_MAX] = {"limits.memory_mb", "limits.cpu_cores",
-		"limits.cpu_time_seconds", "limits.max_processes", "limits.disk_mb",
-		"limits.inodes"};
-	const struct nc_request_limits *named = &sandbox->spec.limits;
-	struct nc_wish *wish = &sandbox->wish;
-
-	wish->names = names;
-	wish->named[NC_NAMED_MEMORY] = named->memory_bytes.given;
-	wish->named[NC_NAMED_CPUS] = named->cpu_milli.given;
-	wish->named[NC_NAMED_CPU_TIME] = named->cpu_time_ms.given;
-	wish->named[NC_NAMED_PIDS] = named->processes.given;
-	wish->named[NC_NAMED_DISK] = named->disk_bytes.given;
-	wish->named[NC_NAMED_INODES] = named->inodes.given;
-	for (size_t i = 0; i < NC_STRENGTH_MAX; i++) {
-		enum nc_grade grade = (enum nc_grade)sandbox->terms->values.floor[i].number;
-
-		wish->floor[i] = grade > nc_strength_floor[i] ? grade : nc_strength_floor[i];
-	}
+	if (r < 0)
+		return r;
+	*limits = (struct nc_box_limits){.memory_bytes = MEMORY_BYTES,
+		.cpu_milli = CPU_MILLI,
+		.wall_ms = NC_SANDBOX_LIFE_MAX_MS,
+		.pids = PIDS,
+		.disk_bytes = DISK_BYTES};
+	nc_bounds_hold(sandbox->terms, limits);
+	limits->memory_bytes = nc_named_or(&named->memory_bytes, limits->memory_bytes);
+	limits->cpu_milli = nc_named_or(&named->cpu_milli, limits->cpu_milli);
+	limits->cpu_time_ms = nc_named_or(&named->cpu_time_ms, 0);
+	limits->wall_ms = nc_named_or(&named->wall_ms, limits->wall_ms);
+	limits->pids = nc_named_or(&named->processes, limits->pids);
+	limits->disk_bytes = nc_named_or(&named->disk_bytes, limits->disk_bytes);
+	limits->inodes = nc_named_or(&named->inodes, limits->disk_bytes / 4096 + 64);
+	limits->open_files = nc_named_or(&named->open_files, OPEN_FILES);
+	return 0;
 }
 
 /* The words of its environment, for all of its commands. */
@@ -162,7 +121,7 @@ static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
 			&sandbox->access, err);
 	if (r < 0)
 		return r;
-	set_wish(sandbox);
+	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
 	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_BOX_CONTAINER};
 	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
 	if (r < 0)
@@ -363,7 +322,9 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r == 0)
 		r = settle(sandbox, err);
-	sandbox->deadline_ns = nc_clock_ns() + sandbox->limits.wall_ms * NC_NS_PER_MS;
+	sandbox->deadline_ns =
+		nc_clock_ns() +
+		nc_named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS) * NC_NS_PER_MS;
 	if (r == 0)
 		r = start(sandbox, err);
 	if (r < 0) {

@@ -191,10 +191,9 @@ static void take_wishes(const struct nc_process_spec *spec, struct nc_box_order 
 {
 	if (spec->terminal)
 		order->flags |= NC_ORDER_TTY;
-	if (spec->wall_ms.given)
+	/* less than the sandbox allows each, never more */
+	if (spec->wall_ms.given && spec->wall_ms.value < order->limits.wall_ms)
 		order->limits.wall_ms = spec->wall_ms.value;
-	else
-		order->limits.wall_ms = NC_SANDBOX_LIFE_MAX_MS; /* the sandbox has its own */
 	if (spec->rows.given)
 		order->rows = (uint32_t)spec->rows.value;
 	if (spec->columns.given)

@@ -334,6 +334,21 @@ def test_the_policy_reads_commands(daemon):
     strict.ask("DELETE")
 
 
+def test_a_sandbox_is_no_way_around_the_ceilings_of_a_policy(tmp_path):
+    config = tmp_path / "config"
+    (config / "policies").mkdir(parents=True)
+    (config / "policies" / "small.yaml").write_text(
+        "inherits: standard\nlimits: {memory_mb: 64, cpu_cores: 0.5, disk_mb: 8, max_processes: 2, execution_time_seconds: 1}\n")
+    with Daemon(tmp_path, config=config) as daemon:
+        for limits in ({"memory_mb": 65}, {"cpu_cores": 1}, {"disk_mb": 9}, {"max_processes": 33}, {"execution_time_seconds": 2}):
+            answer = daemon.post("/v1/sandboxes", {"policy": "small", "limits": limits})
+            assert answer.status == 403 and "at most" in answer.json()["detail"], (limits, answer.body)
+        box = Sandbox(daemon, policy="small")
+        assert box.value["limits"] == {"memory_mb": 64, "cpu_cores": 0.5, "disk_mb": 8, "max_processes": 32}
+        assert box.run("sleep 5")["status"] == box.run("sleep 5", timeout=60)["status"] == "timeout"
+        assert box.value["seconds_left"] > 200  # its life is another thing
+
+
 def test_tenants_reach_what_a_policy_lists(tmp_path, host):  # noqa: F811
     """Who only has a key cannot name the daemon's own neighbours: neither in executions nor in sandboxes."""
     config = tmp_path / "config"
