@@ -292,6 +292,19 @@ static void note(
 		(void)nc_record_note(chronicle->record, NC_RECORD_PERFORMANCE, "execution", second);
 }
 
+void nc_chronicle_note(
+	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body)
+{
+	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	int r = text ? 0 : -ENOMEM;
+
+	json_decref(body);
+	if (chronicle && r == 0 && !chronicle->gone)
+		r = nc_record_note(chronicle->record, kind, event, text);
+	if (chronicle && r < 0 && chronicle->say)
+		chronicle->say("Something that happened in a sandbox could not be recorded");
+}
+
 void nc_chronicle_end(
 	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply)
 {

@@ -21,6 +21,10 @@ void nc_chronicle_free(struct nc_chronicle *chronicle);
 /* An execution gets its box. */
 void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution);
 
+/* Something beside executions; takes over the body. Without a recorder nothing is noted. */
+void nc_chronicle_note(
+	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body);
+
 /* It has ended with this reply, which is borrowed; `written` follows, from the loop. */
 void nc_chronicle_end(
 	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply);

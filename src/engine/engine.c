@@ -40,6 +40,11 @@ bool nc_engine_ends(const struct nc_engine *engine)
 	return engine->ends;
 }
 
+void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body)
+{
+	nc_chronicle_note(engine->chronicle, NC_RECORD_AUDIT, event, body);
+}
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;

@@ -162,6 +162,11 @@ static void answer_stats(struct nc_sandbox *sandbox, const json_t *stats)
 	}
 }
 
+static void note(const struct nc_sandbox *sandbox, const char *event)
+{
+	nc_engine_note(sandbox->all->setup.engine, event, nc_sandbox_json(sandbox));
+}
+
 /* It is gone: takes it out of the list, and tells everybody. */
 static void sandbox_gone(struct nc_sandbox *sandbox)
 {
@@ -174,6 +179,10 @@ static void sandbox_gone(struct nc_sandbox *sandbox)
 	all->count--;
 	sandbox->lives = false;
 	nc_processes_lose(sandbox);
+	if (all->gate.release)
+		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits,
+			(double)sandbox->cpu_us / 1e6);
+	note(sandbox, "sandbox.gone");
 	answer_stats(sandbox, NULL);
 	sandbox_free(sandbox);
 	nc_sandboxes_save(all);
@@ -325,14 +334,19 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 	sandbox->deadline_ns =
 		nc_clock_ns() +
 		nc_named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS) * NC_NS_PER_MS;
-	if (r == 0)
-		r = start(sandbox, err);
+	if (r == 0 && all->gate.admit)
+		r = all->gate.admit(all->gate.context, tenant, &sandbox->limits, err);
 	if (r < 0) {
 		sandbox_free(sandbox);
 		return r;
 	}
+	r = start(sandbox, err);
 	enlist(all, sandbox);
-	return 0;
+	if (r < 0)
+		sandbox_gone(sandbox);
+	else
+		note(sandbox, "sandbox.created");
+	return r;
 }
 
 void nc_sandboxes_forget(struct nc_sandboxes *all, const void *context)
@@ -664,6 +678,11 @@ static void on_adopted(void *context, struct nc_adoption *adoption)
 	if (adoption->home && saved && sandbox && nc_process_resume(sandbox, saved, adoption))
 		return;
 	nc_hub_drop(all->hub, adoption->id);
+}
+
+void nc_sandboxes_guard(struct nc_sandboxes *all, const struct nc_sandboxes_gate *gate)
+{
+	all->gate = *gate;
 }
 
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes)

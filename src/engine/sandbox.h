@@ -27,6 +27,18 @@ struct nc_sandboxes_setup {
 
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes);
 
+/* Who may have one: asked when its limits are known, and told when it has gone. */
+struct nc_sandboxes_gate {
+	void *context;
+	/* 0, or -errno with err */
+	int (*admit)(void *context, const char *tenant, const struct nc_box_limits *limits,
+		struct nacre_err *err);
+	void (*release)(void *context, const char *tenant, const struct nc_box_limits *limits,
+		double cpu_seconds);
+};
+
+void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
+
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
 

@@ -56,6 +56,7 @@ struct nc_sandbox {
 	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running;
+	uint64_t cpu_us;	       /* of commands that have ended */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };
 
@@ -65,6 +66,7 @@ struct nc_sandboxes {
 	struct nc_sandbox *list;
 	size_t count;
 	struct nc_file_task *tasks; /* work on files that is under way */
+	struct nc_sandboxes_gate gate;
 };
 
 /* The order for a command in it: id, home, flags, limits; words are the caller's. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
@@ -15,6 +16,8 @@
 #define OUTPUT_MAX (64ULL << 20)
 #define FILES_WALL_MS 60000U
 #define FILES_MEMORY (64ULL << 20)
+/* Of a command in the journal; longer ones are there by their digest. */
+#define RECORDED_MAX 8192U
 
 int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
 	struct nacre_err *err)
@@ -96,6 +99,31 @@ static void tell_end(struct nc_process *process)
 		listener.ended(listener.context, process);
 }
 
+/* One line in the journal, before anybody is told: the command, if it is not too long, and how it
+ * ended. */
+static void record(const struct nc_process *process)
+{
+	const struct nc_sandbox *sandbox = process->sandbox;
+	cleanup_free char *text = json_dumps(process->command, JSON_COMPACT | JSON_ENCODE_ANY);
+	unsigned char digest[NC_SHA256_SIZE];
+	char hex[NC_SHA256_HEX_SIZE];
+	json_t *body = nc_process_json(process, false);
+
+	if (!text || !body) {
+		json_decref(body);
+		body = NULL; /* which is said */
+	} else {
+		nc_sha256(text, strlen(text), digest);
+		nc_sha256_hex(digest, hex);
+		(void)json_object_set_new(body, "sha256", json_string(hex));
+		(void)json_object_set_new(body, "sandbox", json_string(sandbox->id));
+		(void)json_object_set_new(body, "tenant", json_string(sandbox->tenant));
+		if (strlen(text) > RECORDED_MAX)
+			(void)json_object_del(body, "command");
+	}
+	nc_engine_note(sandbox->all->setup.engine, "sandbox.command", body);
+}
+
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -111,6 +139,8 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
+	sandbox->cpu_us += end->usage.cpu_user_us + end->usage.cpu_system_us;
+	record(process);
 	tell_end(process);
 	forget_old(sandbox);
 	nc_sandboxes_save(sandbox->all);
@@ -475,6 +505,7 @@ void nc_processes_lose(struct nc_sandbox *sandbox)
 		nc_command_disown(p->running);
 		p->running = NULL;
 		p->end.cause = NC_CAUSE_CANCEL;
+		record(p);
 		tell_end(p);
 	}
 }

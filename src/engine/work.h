@@ -16,6 +16,9 @@ void nc_engine_finished(struct nc_execution *execution);
 /* Whether it is being freed: nothing may be begun. */
 bool nc_engine_ends(const struct nc_engine *engine);
 
+/* Notes something in the journal; takes over the body. */
+void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body);
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine);
 
 #endif

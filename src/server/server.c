@@ -353,8 +353,10 @@ static int begin(struct nc_server *server)
 	if (r == 0)
 		r = nc_listeners_new(setup->loop, setup->listen_fds, setup->n_listen_fds,
 			server->http, setup->tls, &server->listeners);
-	if (r == 0)
+	if (r == 0) {
+		nc_sandboxes_under_quota(server);
 		(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
+	}
 	return r;
 }
 

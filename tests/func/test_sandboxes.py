@@ -3,12 +3,13 @@
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
-from conftest import open_way
+from conftest import NACRE, open_way
 from serving import Daemon, events_of
 from test_network import host  # noqa: F401: a fixture
 
@@ -347,6 +348,35 @@ def test_a_sandbox_is_no_way_around_the_ceilings_of_a_policy(tmp_path):
         assert box.value["limits"] == {"memory_mb": 64, "cpu_cores": 0.5, "disk_mb": 8, "max_processes": 32}
         assert box.run("sleep 5")["status"] == box.run("sleep 5", timeout=60)["status"] == "timeout"
         assert box.value["seconds_left"] > 200  # its life is another thing
+
+
+def test_sandboxes_count_against_quotas_and_stand_in_the_journal(tmp_path):
+    """Neither a way around what a tenant may have, nor around what is written down."""
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "serve.yaml").write_text("quotas:\n  executions: 2\n")
+    with Daemon(tmp_path, config=config) as daemon:
+        one, two = daemon.key("--tenant", "one"), daemon.key("--tenant", "two")
+        boxes = [Sandbox(daemon, key=one) for _ in range(2)]
+        for refused in (daemon.post("/v1/sandboxes", {}, key=one), daemon.execute("1", key=one)):
+            assert refused.status == 429 and refused.headers["retry-after"], refused.body
+        Sandbox(daemon, key=two)
+        boxes[0].run("echo 'pearl \\\\ diver'; exit 3")
+        boxes[0].run("true " + "x" * 20000)
+        boxes[0].ask("DELETE")
+        for _ in range(100):
+            answer = daemon.post("/v1/sandboxes", {}, key=one)
+            if answer.status == 201:
+                break
+            time.sleep(0.05)
+        assert answer.status == 201
+    lines = subprocess.run([str(NACRE), "audit", "log", "--kind", "audit", "--json"], env=daemon.env, capture_output=True, text=True, check=True).stdout
+    entries = [json.loads(line) for line in lines.splitlines()]
+    commands = [entry for entry in entries if entry.get("event") == "sandbox.command"]
+    assert len(commands) == 2, entries[:3]
+    text = json.dumps(commands)
+    assert "pearl" in text and '"exit_code": 3' in text and boxes[0].id in text and "xxxx" not in text and text.count("sha256") == 2
+    assert sum(entry.get("event") == "sandbox.created" for entry in entries) == 4
 
 
 def test_tenants_reach_what_a_policy_lists(tmp_path, host):  # noqa: F811

@@ -39,6 +39,9 @@ void nc_waits_drop(struct nc_server *server);
 struct nc_channel;
 void nc_channels_drop(struct nc_server *server);
 
+/* From now on they count against the quotas of their tenants. */
+void nc_sandboxes_under_quota(struct nc_server *server);
+
 /* The sandbox that the path names. NULL: it was answered. */
 struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange);
 

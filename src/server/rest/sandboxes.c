@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
@@ -75,6 +76,45 @@ static struct nc_exchange *settle(struct nc_wait *wait)
 	return exchange;
 }
 
+/* ---- quotas: a sandbox is open as an execution is, for as long as it lives ---- */
+
+static struct nc_quota_share share_of(const struct nc_box_limits *limits)
+{
+	return (struct nc_quota_share){limits->memory_bytes, limits->disk_bytes};
+}
+
+static int admit(void *context, const char *tenant, const struct nc_box_limits *limits,
+	struct nacre_err *err)
+{
+	struct nc_server *server = context;
+	struct nc_quota_share share = share_of(limits);
+	struct nc_quota_refusal refusal = {0};
+
+	if (nc_quota_check(server->quotas, &server->config->serve, tenant, &share, nc_clock_ns(),
+		    &refusal) < 0)
+		return nc_err_set(err, -EDQUOT, "The quota of the tenant is used up: %s is %llu",
+			refusal.quota ? refusal.quota : "tenants",
+			(unsigned long long)refusal.limit);
+	nc_quota_open(server->quotas, tenant, &share);
+	return 0;
+}
+
+static void release(
+	void *context, const char *tenant, const struct nc_box_limits *limits, double cpu_seconds)
+{
+	struct nc_server *server = context;
+	struct nc_quota_share share = share_of(limits);
+
+	nc_quota_close(server->quotas, tenant, &share, cpu_seconds, nc_clock_ns());
+}
+
+void nc_sandboxes_under_quota(struct nc_server *server)
+{
+	const struct nc_sandboxes_gate gate = {server, admit, release};
+
+	nc_sandboxes_guard(server->sandboxes, &gate);
+}
+
 /* ---- finding ---- */
 
 static const char *tenant_of(const struct nc_exchange *exchange)
@@ -131,7 +171,11 @@ static void refuse(struct nc_exchange *exchange, int r, const struct nc_faults *
 		nc_problem_with(exchange, 400, "bad_request", faults->fault[0].pointer,
 			"See /docs, or docs/sandboxes.md", faults->fault[0].message,
 			json_pack("{s:o}", "faults", nc_faults_json(faults)));
-	else if (r == -EPERM)
+	else if (r == -EDQUOT) {
+		nc_problem(exchange, 429, "quota", NULL, "Destroy a sandbox, or try again later",
+			"%s", err->message);
+		nc_reply_retry(exchange, 60);
+	} else if (r == -EPERM)
 		nc_problem(exchange, 403, "policy", NULL, NULL, "%s", err->message);
 	else
 		nc_problem_err(exchange, err);
