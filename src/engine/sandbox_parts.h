@@ -14,6 +14,8 @@
 /* Processes of one sandbox that run at once, and that have ended and are still known. */
 #define NC_SANDBOX_RUNNING_MAX 32U
 #define NC_SANDBOX_ENDED_MAX 64U
+/* Work on files of one sandbox at once: each is a process, of which the spawner has so many. */
+#define NC_SANDBOX_TASKS_MAX 8U
 
 struct nc_process {
 	struct nc_sandbox *sandbox;
@@ -55,7 +57,7 @@ struct nc_sandbox {
 	char created[NC_CLOCK_STAMP_SIZE];
 	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
 	struct nc_process *processes;  /* the newest first */
-	size_t n_running;
+	size_t n_running, n_tasks;
 	uint64_t cpu_us;	       /* of commands that have ended */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };

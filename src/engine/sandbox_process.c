@@ -513,6 +513,7 @@ void nc_processes_lose(struct nc_sandbox *sandbox)
 /* Work on files: one command of nacre-files, whose exit status is an errno. */
 struct nc_file_task {
 	struct nc_file_task *next, **place;
+	struct nc_sandboxes *all; /* NULL: they have gone before */
 	struct nc_file_work asked;
 	struct nc_buf printed;
 	char *input; /* a copy: whoever asked may go */
@@ -525,8 +526,10 @@ void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 		next = task->next;
 		if (!context || task->asked.context == context)
 			task->asked.done = NULL;
-		if (!context) /* the list goes, and the hub ends it later */
+		if (!context) { /* the list goes, and the hub ends it later */
 			task->place = NULL;
+			task->all = NULL;
+		}
 	}
 	if (!context)
 		sandboxes->tasks = NULL;
@@ -534,6 +537,12 @@ void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 
 static void task_free(struct nc_file_task *task)
 {
+	struct nc_sandbox *s = task->all ? task->all->list : NULL;
+
+	while (s && !nc_streq(s->id, task->sandbox))
+		s = s->next;
+	if (s)
+		s->n_tasks--;
 	if (task->place) {
 		*task->place = task->next;
 		if (task->next)
@@ -577,6 +586,7 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 	if (!task)
 		return NULL;
 	task->asked = *asked;
+	task->all = sandboxes;
 	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
 	if (asked->input_size > 0) {
@@ -587,6 +597,7 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 		}
 		memcpy(task->input, asked->input, asked->input_size);
 	}
+	sandbox->n_tasks++;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
 	if (task->next)
@@ -630,6 +641,8 @@ int nc_sandbox_files(
 	struct nc_box_order order;
 	int r = nc_sandbox_order(sandbox, NC_ORDER_FILES, &order, err);
 
+	if (r == 0 && sandbox->n_tasks >= NC_SANDBOX_TASKS_MAX)
+		r = nc_err_set(err, -EAGAIN, "So much is done with its files already");
 	if (r < 0)
 		return r;
 	order.flags &= ~(uint32_t)NC_ORDER_KEEP;

@@ -1,5 +1,7 @@
 """Sandboxes of nacre serve: boxes that stay, with commands beside each other, files, and an end."""
 
+import ast
+import concurrent.futures
 import json
 import os
 import signal
@@ -20,6 +22,11 @@ USER = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]
 def daemon(tmp_path_factory):
     with Daemon(tmp_path_factory.mktemp("sandboxes")) as made:
         yield made
+
+
+def pgrep(command):
+    """From outside: inside, nobody sees another's processes."""
+    return subprocess.run(["pgrep", "-xf", command], capture_output=True, text=True).stdout.split()
 
 
 class Sandbox:
@@ -79,20 +86,20 @@ def test_commands_share_files_and_have_ends_of_their_own(sandbox):
 
 
 def test_commands_run_beside_each_other(sandbox):
-    server = sandbox.run("while [ ! -e go ]; do sleep 0.02; done; echo went; setsid sleep 1000 & sleep 1000", background=True)
+    server = sandbox.run("while [ ! -e go ]; do sleep 0.02; done; echo went; setsid sleep 4718 & sleep 4718", background=True)
     assert (server["state"], server["background"]) == ("running", True)
     assert sandbox.run("touch go")["exit_code"] == 0
     until = time.monotonic() + 10
-    while "went" not in sandbox.command(server["id"])["stdout"] and time.monotonic() < until:
+    while (len(pgrep("sleep 4718")) < 2 or "went" not in sandbox.command(server["id"])["stdout"]) and time.monotonic() < until:
         time.sleep(0.02)
+    assert len(pgrep("sleep 4718")) == 2
     listed = sandbox.ask("GET", "/commands").json()["commands"]
     assert [found["state"] for found in listed] == ["ended", "running"]
     # ended with all that it started, and with nothing else
     other = sandbox.run("sleep 0.4; echo alive", background=True)
     assert sandbox.ask("DELETE", f"/commands/{server['id']}").status == 202
-    assert sandbox.wait(server["id"])["status"] == "cancelled"
+    assert sandbox.wait(server["id"])["status"] == "cancelled" and not pgrep("sleep 4718")
     assert sandbox.wait(other["id"])["stdout"] == "alive\n"
-    assert sandbox.run("ps -A -o args= | grep -c '[s]leep 1000'")["stdout"] == "0\n"
 
 
 def test_events_of_a_command(sandbox):
@@ -154,6 +161,36 @@ def test_files(sandbox):
                                  ("/files/list?path=/workspace/tool", "GET", 409)):
         answer = sandbox.ask(method, rest, b"x" if method == "PUT" else None, headers={"Content-Type": "application/octet-stream"})
         assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json"), (rest, answer.body)
+
+
+def test_work_on_files_is_bounded(daemon, sandbox):
+    """A hundred at once: each is answered, and the daemon has processes left for others; one that is stopped from inside ends."""
+    sandbox.run("head -c 3000000 /dev/zero >f")
+    with concurrent.futures.ThreadPoolExecutor(100) as pool:
+        answers = list(pool.map(lambda _: sandbox.ask("GET", "/files?path=/workspace/f"), range(100)))
+    assert {answer.status for answer in answers} <= {200, 503} and any(answer.status == 200 for answer in answers)
+    assert all(answer.headers["retry-after"] for answer in answers if answer.status == 503)
+    assert sandbox.ask("GET", "/files?path=/workspace/f").status == 200 and daemon.execute("print(1)").json()["output"] == "1\n"
+
+
+def test_what_runs_beside_sees_nobody_else(sandbox):
+    """Neither another command nor nacre-files is there for a program that looks for it: each is behind a Landlock domain of its own,
+    and /proc shows what one may trace."""
+    other = sandbox.run("sleep 30", background=True)
+    attack = sandbox.run(r'''
+import glob, time
+until, seen = time.monotonic() + 3, set()
+while time.monotonic() < until:
+    for place in glob.glob("/proc/[0-9]*"):
+        try: seen.add(open(place + "/cmdline").read().split("\0")[0])
+        except OSError: pass
+print(sorted(seen))
+'''.join(["cat >a.py <<'E'", "E\npython3 a.py\n"]), background=True)
+    while sandbox.command(attack["id"])["state"] == "running":
+        assert sandbox.write("/workspace/big", bytes(4 << 20)).status == 204
+    seen = ast.literal_eval(sandbox.wait(attack["id"])["stdout"])
+    assert "python3" in seen and set(seen) <= {"python3", "/bin/sh"}, seen
+    assert sandbox.command(other["id"])["state"] == "running"
 
 
 def test_planted_things_lead_nowhere(sandbox):
