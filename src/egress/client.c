@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "egress/wire.h"
 #include "kernel/privilege.h"
+#include "kernel/program.h"
 
 /* Where nacre-egress expects it; see main.c. */
 #define WORKER_FD 3
@@ -20,24 +21,6 @@
 #define HIGH_FD 64
 
 /* ---- the process ---- */
-
-/* It stands beside us in the build tree, and in libexec when installed. */
-static int find_program(char *path, size_t size, struct nacre_err *err)
-{
-	char own_path[4096];
-	ssize_t length = readlink("/proc/self/exe", own_path, sizeof(own_path) - 1);
-
-	if (length < 0)
-		return nc_err_errno(err, -errno, "Find our own executable");
-	own_path[length] = '\0';
-	*strrchr(own_path, '/') = '\0';
-	(void)snprintf(path, size, "%s/nacre-egress", own_path);
-	if (access(path, X_OK) < 0)
-		(void)snprintf(path, size, "%s", NACRE_LIBEXECDIR "/nacre-egress");
-	if (access(path, X_OK) < 0)
-		return nc_err_errno(err, -errno, "Find %s", path);
-	return 0;
-}
 
 _Noreturn static void become_egress(int program_fd, int socket_fd, bool ranges, char **argv)
 {
@@ -88,7 +71,7 @@ static int launch(const struct nc_egress_setup *setup, int program_fd, bool rang
 
 int nc_egress_start(const struct nc_egress_setup *setup, int *ret_pidfd, struct nacre_err *err)
 {
-	char path[4096 + sizeof("/nacre-egress")];
+	char path[NC_PROGRAM_PATH_SIZE];
 	cleanup_close int program_fd = -EBADF;
 	bool ranges;
 	int r = nc_privilege_ranges(&ranges, err);
@@ -96,7 +79,7 @@ int nc_egress_start(const struct nc_egress_setup *setup, int *ret_pidfd, struct 
 	if (r == 0 && setup->program)
 		(void)snprintf(path, sizeof(path), "%s", setup->program);
 	else if (r == 0)
-		r = find_program(path, sizeof(path), err);
+		r = nc_program_find("nacre-egress", path, err);
 	if (r < 0)
 		return r;
 	/* opened with our rights: its own user may not walk the way there */

@@ -1,4 +1,4 @@
-/* The programs of our own that run in boxes. */
+/* Programs of our own: where they are, and copies of those that run in boxes. */
 #include "kernel/program.h"
 
 #include <errno.h>
@@ -12,6 +12,24 @@
 
 /* nacre-init is a few kilobytes, nacre-files has libc in it; sanitizers make it larger. */
 #define PROGRAM_SIZE_MAX (16U << 20)
+
+int nc_program_find(
+	const char *name, char ret_path[static NC_PROGRAM_PATH_SIZE], struct nacre_err *err)
+{
+	char own[4096];
+	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+
+	if (length < 0)
+		return nc_err_errno(err, -errno, "Find our own executable");
+	own[length] = '\0';
+	*strrchr(own, '/') = '\0';
+	(void)snprintf(ret_path, NC_PROGRAM_PATH_SIZE, "%s/%s", own, name);
+	if (access(ret_path, X_OK) < 0)
+		(void)snprintf(ret_path, NC_PROGRAM_PATH_SIZE, NACRE_LIBEXECDIR "/%s", name);
+	if (access(ret_path, X_OK) < 0)
+		return nc_err_errno(err, -errno, "Find %s", ret_path);
+	return 0;
+}
 
 int nc_program_open(const char *name, struct nacre_err *err)
 {

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "kernel/privilege.h"
+#include "kernel/program.h"
 
 /* Where nacre-spawner expects things; see src/spawner/main.c. */
 #define SOCKET_FD 3
@@ -23,24 +24,6 @@
 #define AGAIN_MAX 32
 /* Above all of these: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
-
-/* It stands beside us in the build tree, and in libexec when installed. */
-static int find_spawner(char *path, size_t size, struct nacre_err *err)
-{
-	char own[4096];
-	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
-
-	if (length < 0)
-		return nc_err_errno(err, -errno, "Find our own executable");
-	own[length] = '\0';
-	*strrchr(own, '/') = '\0';
-	(void)snprintf(path, size, "%s/nacre-spawner", own);
-	if (access(path, X_OK) < 0)
-		(void)snprintf(path, size, "%s", NACRE_LIBEXECDIR "/nacre-spawner");
-	if (access(path, X_OK) < 0)
-		return nc_err_errno(err, -errno, "Find %s", path);
-	return 0;
-}
 
 /* All of these at once out of the way, and then where they belong: places may be taken by others.
  */
@@ -105,7 +88,7 @@ _Noreturn static void become_spawner(
 int nc_spawn_start(
 	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err)
 {
-	char path[4096 + sizeof("/nacre-spawner")];
+	char path[NC_PROGRAM_PATH_SIZE];
 	pid_t pid, parent = getpid();
 	bool ranges;
 	int ends[2];
@@ -113,7 +96,7 @@ int nc_spawn_start(
 
 	assert(setup->n_binds <= NC_BOX_BINDS_MAX && setup->n_heirs <= NC_WORKER_HEIRS_MAX);
 	if (r == 0)
-		r = find_spawner(path, sizeof(path), err);
+		r = nc_program_find("nacre-spawner", path, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)

@@ -22,6 +22,7 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "kernel/program.h"
 #include "kernel/tree.h"
 #include "recorder/journal.h"
 
@@ -158,24 +159,6 @@ static int prepare(const char *state_dir, bool ranges, struct nacre_err *err)
 
 /* ---- the process ---- */
 
-/* It stands beside us in the build tree, and in libexec when installed. */
-static int find_program(char *path, size_t size, struct nacre_err *err)
-{
-	char own_path[4096];
-	ssize_t length = readlink("/proc/self/exe", own_path, sizeof(own_path) - 1);
-
-	if (length < 0)
-		return nc_err_errno(err, -errno, "Find our own executable");
-	own_path[length] = '\0';
-	*strrchr(own_path, '/') = '\0';
-	(void)snprintf(path, size, "%s/nacre-recorder", own_path);
-	if (access(path, X_OK) < 0)
-		(void)snprintf(path, size, "%s", NACRE_LIBEXECDIR "/nacre-recorder");
-	if (access(path, X_OK) < 0)
-		return nc_err_errno(err, -errno, "Find %s", path);
-	return 0;
-}
-
 static int move_fd(int fd, int to)
 {
 	return dup2(fd, to) < 0 ? -errno : 0;
@@ -242,7 +225,7 @@ static int launch(const struct nc_recorder_setup *setup, int program_fd, int his
 
 int nc_recorder_start(const struct nc_recorder_setup *setup, int *ret_pidfd, struct nacre_err *err)
 {
-	char path[4096 + sizeof("/nacre-recorder")];
+	char path[NC_PROGRAM_PATH_SIZE];
 	cleanup_close int history_fd = -EBADF, program_fd = -EBADF;
 	bool ranges;
 	int r = nc_privilege_ranges(&ranges, err);
@@ -250,7 +233,7 @@ int nc_recorder_start(const struct nc_recorder_setup *setup, int *ret_pidfd, str
 	if (r == 0 && setup->program)
 		(void)snprintf(path, sizeof(path), "%s", setup->program);
 	else if (r == 0)
-		r = find_program(path, sizeof(path), err);
+		r = nc_program_find("nacre-recorder", path, err);
 	if (r == 0)
 		r = history_fd = prepare(setup->state_dir, ranges, err);
 	if (r < 0)
