@@ -25,6 +25,19 @@ def descendants(pid):
     return found
 
 
+def our_groups():
+    """Groups that Nacre, or a probe of it, made anywhere on this machine."""
+    return set(subprocess.run(["find", "/sys/fs/cgroup", "-name", "nacre-*"], capture_output=True, text=True).stdout.split())
+
+
+def lives(pid):
+    """Not ended; whoever is process 1 here may be slow to wait for it, or never do."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def reap_orphans():
     """As process 1 would: the first process of a pid namespace does not end before its children are waited for."""
     done = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(os.getpid())], capture_output=True, text=True)

@@ -14,6 +14,7 @@ import time
 import pytest
 
 from conftest import BUILD, ROOT, open_way
+from leftovers import lives
 from wire import ADOPT, CANCEL, ENDED, EXIT, STARTED, WELCOME
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -360,9 +361,9 @@ def test_kept_boxes_end_with_the_spawner(fleet, how):
 
 def ends_pid(pid, seconds=3):
     end = time.monotonic() + seconds
-    while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+    while lives(pid) and time.monotonic() < end:
         time.sleep(0.02)
-    return not pathlib.Path(f"/proc/{pid}").exists()
+    return not lives(pid)
 
 
 def test_a_worker_that_ends_with_an_error_is_started_again(fleet):

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from conftest import NACRE, NOBODY, ROOT, run_in
+from leftovers import our_groups
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
 GRADES = {"full", "reduced", "none"}
@@ -33,11 +34,6 @@ def doctor(nacre):
 
 def probes_of(answer):
     return {probe["name"]: probe for probe in answer["probes"]}
-
-
-def cgroup_directories():
-    found = subprocess.run(["find", "/sys/fs/cgroup", "-name", "nacre-*"], capture_output=True, text=True)
-    return found.stdout.split()
 
 
 def test_answer_fits_its_schema(doctor):
@@ -74,13 +70,14 @@ def test_namespaces_agree_with_unshare(doctor, user_namespaces):
 
 
 def test_nothing_is_left_behind(doctor):
-    before = (cgroup_directories(), pathlib.Path("/proc/self/mountinfo").read_text(), sorted(os.listdir("/tmp")))
+    before = (our_groups(), pathlib.Path("/proc/self/mountinfo").read_text(), sorted(os.listdir("/tmp")))
     doctor()
-    assert before == (cgroup_directories(), pathlib.Path("/proc/self/mountinfo").read_text(),
+    assert before == (our_groups(), pathlib.Path("/proc/self/mountinfo").read_text(),
                       sorted(os.listdir("/tmp")))
 
 
 def test_interrupted_at_any_moment_leaves_no_group(as_root):
+    before = our_groups()
     for delay in (0.001, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08):
         process = subprocess.Popen([NACRE, "doctor"], stdout=subprocess.DEVNULL)
         try:
@@ -89,10 +86,10 @@ def test_interrupted_at_any_moment_leaves_no_group(as_root):
             process.send_signal(signal.SIGINT)
         process.wait(timeout=10)
     for _ in range(100):  # the probe of groups outlives the interrupted doctor for a moment
-        if not cgroup_directories():
+        if our_groups() <= before:
             break
         threading.Event().wait(0.05)
-    assert cgroup_directories() == []
+    assert our_groups() <= before
 
 
 def test_root_gets_id_ranges_and_groups(as_root, user_namespaces, doctor):

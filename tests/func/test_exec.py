@@ -12,6 +12,7 @@ import time
 import pytest
 
 from conftest import BUILD, NOBODY, environment, open_way
+from leftovers import our_groups
 
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files")
 
@@ -345,12 +346,11 @@ def test_large_streams_come_through_whole(box):
 
 
 def leftovers():
-    groups = subprocess.run(["find", "/sys/fs/cgroup", "-name", "nacre-sp_*"], capture_output=True, text=True).stdout
     places = ("/run/nacre/spawners", f"/tmp/nacre-run-{NOBODY}/spawners")
     locks = {f"{place}/{name}" for place in places if os.path.isdir(place) for name in os.listdir(place)}
     mounts = pathlib.Path("/proc/self/mountinfo").read_text()
     files = {name for name in os.listdir("/tmp") if name.startswith("nacre") or name in ("x", "a")}  # others work here too
-    return set(groups.split()), locks, mounts, files
+    return our_groups(), locks, mounts, files
 
 
 def test_nothing_is_left_on_the_host(box):

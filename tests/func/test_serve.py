@@ -13,6 +13,7 @@ import time
 import pytest
 
 from conftest import NACRE, NOBODY, ROOT, open_way
+from leftovers import lives
 from serving import Answer, Daemon, events_of
 
 
@@ -486,8 +487,7 @@ def test_killed_daemon_loses_nothing(tmp_path):
                 thread.join(timeout=30)
             assert daemon.process.wait(timeout=20) != 0
             until = time.monotonic() + 10
-            while left := [pid for pid in below if pathlib.Path(f"/proc/{pid}").exists()
-                           and "Z" not in pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]]:
+            while left := [pid for pid in below if lives(pid)]:
                 assert time.monotonic() < until, left
                 time.sleep(0.1)
     assert len(acknowledged) > 20

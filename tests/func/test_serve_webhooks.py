@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from leftovers import lives
 from serving import Daemon
 
 
@@ -67,7 +68,7 @@ def test_alerts_are_told(tmp_path):
         status = pathlib.Path(f"/proc/{courier[0]}/status").read_text()
         assert "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
     until = time.monotonic() + 40
-    while pathlib.Path(f"/proc/{courier[0]}").exists():  # it ends with the daemon
+    while lives(courier[0]):  # it ends with the daemon
         assert time.monotonic() < until
         time.sleep(0.1)
     receiver.shutdown()
