@@ -29,8 +29,9 @@ struct nc_command {
 	struct nc_command_spec spec;
 	uint64_t box_id;
 	/* our ends; -EBADF once closed */
-	int input_fd, from_fd[NC_STREAM_MAX];
-	struct nc_poll *input_poll, *source_poll, *poll[NC_STREAM_MAX];
+	int input_fd, pack_fd, from_fd[NC_STREAM_MAX];
+	size_t packed; /* of its files, written by now */
+	struct nc_poll *pack_poll, *input_poll, *source_poll, *poll[NC_STREAM_MAX];
 	struct side {
 		struct nc_command *command;
 		enum nc_stream stream;
@@ -72,6 +73,12 @@ static void close_input(struct nc_command *command)
 	command->input_fd = nc_fd_close(command->input_fd);
 }
 
+static void close_pack(struct nc_command *command)
+{
+	command->pack_poll = nc_poll_free(command->pack_poll);
+	command->pack_fd = nc_fd_close(command->pack_fd);
+}
+
 static void close_stream(struct nc_command *command, enum nc_stream stream)
 {
 	command->poll[stream] = nc_poll_free(command->poll[stream]);
@@ -81,6 +88,7 @@ static void close_stream(struct nc_command *command, enum nc_stream stream)
 static void command_free(struct nc_command *command)
 {
 	close_input(command);
+	close_pack(command);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		close_stream(command, i);
 	if (command->drain)
@@ -190,6 +198,36 @@ static int write_some(int fd, const char *data, size_t size, size_t *at)
 		*at += (size_t)n;
 	}
 	return 1;
+}
+
+/* Files are mostly small, and fit into the pipe at once. */
+static void on_pack_writable(void *context, int events)
+{
+	struct nc_command *command = context;
+
+	(void)events;
+	if (write_some(command->pack_fd, command->spec.pack, command->spec.pack_size,
+		    &command->packed) != 0)
+		close_pack(command); /* all is through, or nobody reads */
+}
+
+static int give_pack(struct nc_command *command, int *their_fd)
+{
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	*their_fd = ends[0];
+	command->pack_fd = ends[1];
+	if (fcntl(command->pack_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	r = write_some(
+		command->pack_fd, command->spec.pack, command->spec.pack_size, &command->packed);
+	if (r == 0)
+		return nc_poll_new(command->hub->loop, command->pack_fd, UV_WRITABLE,
+			on_pack_writable, command, &command->pack_poll);
+	close_pack(command);
+	return r < 0 ? r : 0;
 }
 
 /* The next piece of the source: 1, or 0 at its end or if it has nothing now. */
@@ -328,14 +366,16 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 	hub->commands = command;
 }
 
-static int send_order(struct nc_command *command, int theirs[3], struct nacre_err *err)
+static int send_order(struct nc_command *command, int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	int fds[7 + NC_BOX_LAYERS_MAX];
+	int fds[8 + NC_BOX_LAYERS_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; !command->terminal && i < 3; i++)
 		fds[n++] = theirs[i];
+	if (spec->order->flags & NC_ORDER_PACK)
+		fds[n++] = theirs[3];
 	if (spec->order->flags & NC_ORDER_IMAGE)
 		fds[n++] = spec->image_fd;
 	for (size_t i = 0; i < spec->order->n_layers; i++)
@@ -368,7 +408,7 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err)
 {
 	struct nc_command *command = calloc(1, sizeof(*command));
-	int theirs[3] = {-EBADF, -EBADF, -EBADF};
+	int theirs[4] = {-EBADF, -EBADF, -EBADF, -EBADF};
 	int r;
 
 	if (!command)
@@ -379,12 +419,15 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 		.terminal = (spec->order->flags & NC_ORDER_TTY) != 0,
 		.kept = (spec->order->flags & NC_ORDER_KEEP) != 0,
 		.input_fd = -EBADF,
+		.pack_fd = -EBADF,
 		.from_fd = {-EBADF, -EBADF}};
 	r = command->terminal ? 0 : make_pipes(command, theirs);
+	if (r == 0 && spec->order->flags & NC_ORDER_PACK)
+		r = give_pack(command, &theirs[3]);
 	if (r == 0)
 		r = watch(command);
 	r = r < 0 ? nc_err_errno(err, r, "Make pipes") : send_order(command, theirs, err);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		(void)nc_fd_close(theirs[i]);
 	if (r < 0) {
 		command_free(command);
@@ -409,6 +452,7 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.box_id = adoption->id,
 		.terminal = adoption->terminal_fd >= 0,
 		.kept = true,
+		.pack_fd = -EBADF,
 		.input_fd = take_fd(adoption->stream_fd[0]),
 		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
 	command->spec.input_fd = -EBADF;

@@ -22,7 +22,9 @@ struct nc_command_spec {
 	int layer_fd[NC_BOX_LAYERS_MAX];  /* as many as the order has; they stay the caller's */
 	const char *input;		  /* borrowed until it has ended; or NULL */
 	size_t input_size;
-	int input_fd;	     /* read from after that, and stays the caller's; or -EBADF */
+	int input_fd;	  /* read from after that, and stays the caller's; or -EBADF */
+	const char *pack; /* with NC_ORDER_PACK: its files; borrowed until it has ended */
+	size_t pack_size;
 	bool interactive;    /* instead of both: what nc_command_write brings */
 	uint64_t output_max; /* of both streams together; more ends the command */
 	void *context;

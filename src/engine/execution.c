@@ -289,6 +289,7 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 {
 	const struct nc_stage *stage = stage_of(execution);
 	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
+	bool is_full = failure->code == -ENOSPC || failure->code == -EDQUOT;
 
 	if (failure->code == -ECONNRESET)
 		return nc_execution_fail(
@@ -297,6 +298,9 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
 			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
+	if (is_full && nc_text_after(failure->message, "put the files"))
+		return nc_execution_fail(execution, "disk_limit", "Put files into the box: %s",
+			nc_errno_text(failure->code));
 	/* the fault is ours, and nothing of the user's has run: once more from the beginning */
 	if (!execution->retried && execution->prepared_ns == 0) {
 		execution->retried = true;

@@ -37,6 +37,7 @@ struct nc_stage {
 	enum nc_stage_kind kind;
 	size_t step;
 	bool first, last; /* in its box */
+	bool packs;	  /* the files come with it, so that nothing has to put them there before */
 };
 
 /* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
@@ -64,7 +65,7 @@ struct nc_step_state {
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
 	struct nc_rate output_rate, start_rate, memory_rate, fork_rate; /* while it runs */
-	struct nc_diagnostic diagnostic;		     /* message "" if there is none */
+	struct nc_diagnostic diagnostic; /* message "" if there is none */
 };
 
 struct nc_execution {
@@ -101,7 +102,7 @@ struct nc_execution {
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
-	struct nc_buf stream;	 /* for NC_STAGE_PUT */
+	struct nc_buf stream;	 /* of files, to put or to bring along */
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;

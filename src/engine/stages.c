@@ -39,6 +39,12 @@ static bool puts_files(const struct nc_stage *stage)
 	return stage->kind == NC_STAGE_PUT || stage->kind == NC_STAGE_HOOK;
 }
 
+/* All that the programs are to find, as against one file behind the step before. */
+static bool brings_files(const struct nc_stage *stage)
+{
+	return stage->kind == NC_STAGE_PUT || stage->packs;
+}
+
 static void find_paths(
 	const struct nc_execution *execution, const struct nc_step_state *step, struct paths *paths)
 {
@@ -183,14 +189,14 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 		places = hook_places(&paths);
 		nc_hooks_put(execution, hooked, &places, stream);
 	}
-	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->files.count; i++) {
+	for (size_t i = 0; brings_files(stage) && i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
 
 		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
 	}
-	if (stage->kind == NC_STAGE_PUT && !build && trusted)
+	if (brings_files(stage) && !build && trusted)
 		nc_pack_add(stream, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
-	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->n_steps; i++) {
+	for (size_t i = 0; brings_files(stage) && i < request->n_steps; i++) {
 		const struct nc_step_state *step = &execution->step[i];
 
 		if (build && i != stage->step)
@@ -342,14 +348,14 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	reset(execution);
 	*order = (struct nc_box_order){.id = execution->box_id,
 		.tier = is_build(stage, execution) ? NC_BOX_CONTAINER : execution->tier,
-		.flags = stage->last ? 0 : NC_ORDER_STAY};
+		.flags = (stage->last ? 0U : NC_ORDER_STAY) | (stage->packs ? NC_ORDER_PACK : 0U)};
 	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
 	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
 		&setup->spawn->host, setup->landlock, &err);
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
 	r = fill_words(execution, stage);
-	if (r == 0 && puts_files(stage))
+	if (r == 0 && (puts_files(stage) || stage->packs))
 		r = fill_stream(execution, stage);
 	if (r == 0)
 		r = execution->argv.buf.error < 0 ? execution->argv.buf.error
@@ -373,6 +379,10 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	spec->next = !stage->first;
 	spec->image_fd = spec->input_fd = -EBADF;
 	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;
+	if (stage->packs) {
+		spec->pack = execution->stream.data;
+		spec->pack_size = execution->stream.size;
+	}
 	if (puts_files(stage)) {
 		spec->input = nc_buf_text(&execution->stream);
 		spec->input_size = execution->stream.size;

@@ -26,12 +26,13 @@
 
 #include "base/fd.h"
 #include "base/pidfd.h"
+#include "inside/put.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 
 #define READY_FD 3
-#define FILES_FD 4
+#define FILES_FD 4 /* or the pipe with files */
 
 /* How often a sweeper looks whether all are gone. */
 #define SWEEP_PAUSE_NS 200000
@@ -248,8 +249,8 @@ static int take_stdio(const int *stdio)
 }
 
 /*
- * Closes everything but 0 to 2, the channel, which moves to 3, and nacre-files if it came, which
- * moves to 4; both close by themselves at exec.
+ * Closes everything but 0 to 2, the channel, which moves to 3, and nacre-files or files if they
+ * came, which move to 4; both close by themselves at exec.
  */
 static int keep_only(int *channel_fd, int files_fd)
 {
@@ -451,8 +452,8 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 	if (r < 0)
 		return r;
 	nc_boxwire_get_order(&in, order);
-	if (packet->n_fds !=
-		(payload->terminal ? 0U : 3U) + (order->flags & NC_ORDER_FILES ? 1U : 0U))
+	if (packet->n_fds != (payload->terminal ? 0U : 3U) +
+				     (order->flags & (NC_ORDER_FILES | NC_ORDER_PACK) ? 1U : 0U))
 		return -EBADMSG;
 	return nc_wire_close(&in);
 }
@@ -472,6 +473,7 @@ _Noreturn static void follow_order(
 	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
+	char failed[NC_PATH_MAX + 1];
 	int files_fd;
 
 	STEP(channel_fd, "take the order", take_order(payload, channel_fd, &order, &packet));
@@ -482,13 +484,16 @@ _Noreturn static void follow_order(
 		STEP(channel_fd, "size the terminal", set_window(&order));
 	else
 		STEP(channel_fd, "take over the pipes", take_stdio(packet.fds));
-	files_fd = order.flags & NC_ORDER_FILES ? packet.fds[3] : -EBADF;
+	files_fd = order.flags & (NC_ORDER_FILES | NC_ORDER_PACK) ? packet.fds[3] : -EBADF;
 	STEP(channel_fd, "close what came with the order", keep_only(&channel_fd, files_fd));
 	STEP(channel_fd, "set limits", set_limits(payload, &order.limits));
 	STEP(channel_fd, "change the directory", go_to(order.dir));
-	if (files_fd >= 0)
+	if (order.flags & NC_ORDER_PACK)
+		STEP(channel_fd, "put the files", nc_put(FILES_FD, failed));
+	if (order.flags & NC_ORDER_FILES)
 		(void)syscall(SYS_execveat, FILES_FD, "", argv, env, AT_EMPTY_PATH);
-	STEP(channel_fd, "start the program", files_fd >= 0 ? -errno : execute(argv, env));
+	STEP(channel_fd, "start the program",
+		order.flags & NC_ORDER_FILES ? -errno : execute(argv, env));
 	give_up(channel_fd, EPROTO, "start the program");
 }
 

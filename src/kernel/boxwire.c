@@ -42,8 +42,8 @@ _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is
 
 size_t nc_box_order_fds(const struct nc_box_order *order)
 {
-	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_IMAGE ? 1U : 0U) +
-	       order->n_layers +
+	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_PACK ? 1U : 0U) +
+	       (order->flags & NC_ORDER_IMAGE ? 1U : 0U) + order->n_layers +
 	       ((order->flags & (NC_ORDER_KEEP | NC_ORDER_TTY)) == NC_ORDER_KEEP ? 3U : 0U);
 }
 

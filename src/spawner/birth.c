@@ -120,6 +120,12 @@ static int describe_layers(const struct nc_nursery *nursery, const struct nc_box
 	return 0;
 }
 
+/* Descriptors of an order that are the payload's: none with a terminal. */
+static size_t streams_of(const struct nc_box_order *order)
+{
+	return order->flags & NC_ORDER_TTY ? 0 : order->flags & NC_ORDER_PACK ? 4 : 3;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
 static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
@@ -133,7 +139,7 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 	if (!pending)
 		return 0;
 	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
-	fds = pending->fds + (pending->order.flags & NC_ORDER_TTY ? 0 : 3); /* behind the streams */
+	fds = pending->fds + streams_of(&pending->order);
 	if (pending->order.flags & NC_ORDER_IMAGE) {
 		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
@@ -453,23 +459,23 @@ static int send_order(const struct nc_nursery *nursery, const struct nc_box *box
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
 	} control = {0};
-	size_t n = pending->order.flags & NC_ORDER_FILES ? 4 : 3;
+	size_t n = streams_of(&pending->order);
 	struct iovec part = {
 		.iov_base = (void *)(uintptr_t)pending->data, .iov_len = pending->size};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-	if (!(pending->order.flags & NC_ORDER_TTY)) {
+	if (n > 0) {
 		struct cmsghdr *header = &control.align;
 
+		memcpy(CMSG_DATA(header), pending->fds, n * sizeof(int));
+		if (pending->order.flags & NC_ORDER_FILES)
+			memcpy(CMSG_DATA(header) + n++ * sizeof(int), &nursery->files_fd,
+				sizeof(int));
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
 		header->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(header), pending->fds, 3 * sizeof(int));
-		if (n == 4)
-			memcpy(CMSG_DATA(header) + 3 * sizeof(int), &nursery->files_fd,
-				sizeof(int));
 	}
 	return sendmsg(box->report_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

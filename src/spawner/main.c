@@ -61,8 +61,8 @@
 #define HEIRS_FD 32
 #define EXIT_SELF 125
 
-/* Three streams, an image, layers, and the worker's own ends of the streams. */
-#define ORDER_FDS_MAX (7 + NC_BOX_LAYERS_MAX)
+/* Three streams, files, an image, layers, and the worker's own ends of the streams. */
+#define ORDER_FDS_MAX (8 + NC_BOX_LAYERS_MAX)
 
 /* Above all that boxes may have. */
 #define SPAWNER_PRIORITY (-10)
@@ -480,7 +480,7 @@ static bool descriptors_are_sane(const struct nc_box_order *order)
 
 	if (spawner.packet.n_fds != nc_box_order_fds(order))
 		return false;
-	for (; !(order->flags & NC_ORDER_TTY) && n < 3; n++)
+	for (; !(order->flags & NC_ORDER_TTY) && n < (order->flags & NC_ORDER_PACK ? 4 : 3); n++)
 		if (!is_stream(fds[n]))
 			return false;
 	if (order->flags & NC_ORDER_IMAGE)
@@ -521,7 +521,9 @@ static bool order_is_sane(const struct nc_box_order *order)
 {
 	return limits_are_sane(&order->limits) && order->dir[0] == '/' && binds_are_sane(order) &&
 	       descriptors_are_sane(order) &&
-	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY)) &&
+	       !((order->flags & NC_ORDER_FILES) &&
+		       (order->flags & (NC_ORDER_TTY | NC_ORDER_PACK))) &&
+	       !((order->flags & NC_ORDER_PACK) && (order->flags & NC_ORDER_TTY)) &&
 	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
@@ -747,7 +749,7 @@ static const struct {
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
-	{NC_BOX_NEXT, true, 6, handle_next},
+	{NC_BOX_NEXT, true, 7, handle_next},
 	{NC_BOX_SIGNAL, true, 0, handle_signal},
 	{NC_BOX_FREEZE, true, 0, handle_freeze},
 	{NC_BOX_ASK, true, 0, handle_ask},
