@@ -542,6 +542,11 @@ void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 	(void)nc_spawn_ask(hub->spawn, box_id);
 }
 
+void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n)
+{
+	(void)nc_spawn_ready(hub->spawn, zygote, n);
+}
+
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 {
 	hub->watch = *watch;

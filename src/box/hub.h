@@ -98,6 +98,9 @@ void nc_command_disown(struct nc_command *command);
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
 void nc_hub_ask(struct nc_hub *hub, uint64_t box_id);
 
+/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
+void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n);
+
 /* Ends a box that stays and runs nothing. */
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id);
 

@@ -311,6 +311,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
+	setup.warm = true;
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)

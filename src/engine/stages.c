@@ -9,6 +9,8 @@
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
+#include "engine/pool.h"
+#include "engine/work.h"
 
 #define MB (1024ULL * 1024)
 
@@ -366,6 +368,9 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	stage_limits(execution, stage);
 	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
+	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
+		!execution->reach && execution->environment.dir_fd < 0)
+		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR;
 	/* what compilers are shown is what the key of their program covers */

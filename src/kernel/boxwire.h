@@ -17,9 +17,11 @@ enum nc_box_message {
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
 	NC_BOX_RUN,	  /* struct nc_box_order; fds: see nc_box_order_fds */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
-	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
-	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
-	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
+	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children; 0: with
+	   none */
+	NC_BOX_READY,
+	NC_BOX_FORGET, /* u64 id: the end of a kept box has been taken note of */
+	NC_BOX_NEXT,   /* struct nc_box_order with its streams, for a box that stays */
 	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
 	NC_BOX_SIGNAL,
 	NC_BOX_FREEZE, /* u64 id, u8: whether it and those at home in it stand still */
@@ -103,7 +105,9 @@ enum nc_box_order_flag {
 	NC_ORDER_ALONE = 1 << 9, /* in a process box: it can make no processes */
 	/* files (base/pack.h) come with it, through a pipe, for its working directory */
 	NC_ORDER_PACK = 1 << 10,
-	NC_ORDER_FLAGS = (1 << 11) - 1,
+	/* its program is a zygote: NC_BOX_READY with its id makes it lend its children to boxes */
+	NC_ORDER_ZYGOTE = 1 << 11,
+	NC_ORDER_FLAGS = (1 << 12) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -113,6 +117,7 @@ enum nc_box_order_flag {
 struct nc_box_order {
 	uint64_t id;
 	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
+	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
 	struct nc_box_limits limits;
 	enum nc_box_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */

@@ -176,17 +176,28 @@ static void make_blank(struct nc_box *box)
 		.door_fd = -EBADF,
 		.kept_fd = {-EBADF, -EBADF, -EBADF},
 		.home_fd = -EBADF,
+		.zygote_fd = -EBADF,
+		.lender_fd = -EBADF,
+		.go_fd = -EBADF,
+		.channel_fd = -EBADF,
 		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
 		.disk_bytes = USUAL_DISK,
 		.inodes = USUAL_INODES};
 }
 
 int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
-	struct nacre_err *err)
+	const struct nc_box *lender, struct nacre_err *err)
 {
 	int r;
 
 	make_blank(box);
+	if (lender) {
+		box->lender_id = lender->end.id;
+		box->owner = lender->slot.held ? lender->slot.first_id + NC_SANDBOX_ID : 0;
+		box->lender_fd = nc_fd_dup(lender->zygote_fd);
+		if (box->lender_fd < 0)
+			return nc_err_errno(err, box->lender_fd, "Hold the zygote");
+	}
 	if (order) {
 		note_order(box, order);
 		box->end.tier = order->order.tier;
@@ -210,7 +221,7 @@ int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	assert(!box->ordered);
 	note_order(box, order);
 	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
-	if (box->state == NC_BOX_GROWING) /* it follows when the box is there */
+	if (box->state != NC_BOX_WAITING) /* it follows when the box is there */
 		return 0;
 	box->state = NC_BOX_STARTING;
 	return nc_birth_deliver(nursery, box, err);
@@ -266,9 +277,25 @@ int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_er
 
 	if (r < 0)
 		return r;
+	if (box->lender_id > 0) {
+		box->state = NC_BOX_BORROWING;
+		return nc_birth_borrow(box, err);
+	}
 	if (!box->order)
 		box->deadline_ns = UINT64_MAX;
 	return make_payload(nursery, box, box, err);
+}
+
+int nc_box_lent(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	int r = nc_birth_take(box, err);
+
+	if (r < 0)
+		return r;
+	if (!box->order)
+		box->deadline_ns = UINT64_MAX;
+	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
+	return box->order ? nc_birth_deliver(nursery, box, err) : 0;
 }
 
 int nc_box_heard(struct nc_box *box, struct nacre_err *err)
@@ -369,7 +396,8 @@ static void kill_all(struct nc_box *box)
 	/* process 1 takes the payload with it */
 	if (box->init_fd >= 0 && !box->stays)
 		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-	else if (box->payload_fd >= 0)
+	/* but for a zygote, which is not inside */
+	if (box->payload_fd >= 0 && (box->init_fd < 0 || box->stays || box->zygote_fd >= 0))
 		(void)nc_pidfd_kill(box->payload_fd, SIGKILL);
 }
 
@@ -528,6 +556,10 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
 	box->home_fd = nc_fd_close(box->home_fd);
+	box->zygote_fd = nc_fd_close(box->zygote_fd);
+	box->lender_fd = nc_fd_close(box->lender_fd);
+	box->go_fd = nc_fd_close(box->go_fd);
+	box->channel_fd = nc_fd_close(box->channel_fd);
 	(void)nc_cgroup_remove(&box->group);
 	(void)nc_cgroup_remove(&box->shared);
 	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)

@@ -107,14 +107,15 @@ static void enter_own_namespaces(void)
 static int lock_in(bool ranges, struct nacre_err *err)
 {
 	/*
-	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. KILL: ending them.
+	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. SYS_CHROOT: the root
+	 * of one without being its root, for zygotes. KILL: ending them.
 	 * CHOWN: the directories of process boxes. DAC_OVERRIDE: the top of a cgroup hierarchy is
 	 * read-only even for its owner. In a user namespace of our own we map the id that is 0
 	 * there, for which Linux 5.12 wants SETFCAP.
 	 */
 	const uint64_t keep =
 		1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN | 1ULL << CAP_KILL |
-		1ULL << CAP_SYS_PTRACE |
+		1ULL << CAP_SYS_PTRACE | 1ULL << CAP_SYS_CHROOT |
 		(ranges ? 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_CHOWN : 1ULL << CAP_SETFCAP);
 	const unsigned int id = geteuid();
 	bool has_caps;
@@ -129,6 +130,7 @@ static int lock_in(bool ranges, struct nacre_err *err)
 	if (!spawner.nursery.user_ns && geteuid() != id && geteuid() != 0)
 		return nc_err_set(err, -EPERM, "Map our own id into a user namespace");
 	has_caps = geteuid() == 0;
+	spawner.nursery.caps = keep;
 	if (ranges && setgroups(0, NULL) < 0)
 		return nc_err_errno(err, -errno, "Drop groups");
 	if (has_caps)
@@ -186,8 +188,11 @@ static struct nc_box *free_box(void)
 	return NULL;
 }
 
-/* A box that is nobody's yet, one that waits rather than one that grows; and how many there are. */
-static struct nc_box *prepared_box(size_t *ret_n)
+/*
+ * A box that is nobody's yet, with a child of this zygote or none, one that waits rather than one
+ * that grows; and how many there are.
+ */
+static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
 {
 	struct nc_box *found = NULL;
 
@@ -195,7 +200,9 @@ static struct nc_box *prepared_box(size_t *ret_n)
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
-		if (box->ordered || (box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING))
+		if (box->ordered || box->lender_id != zygote ||
+			(box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING &&
+				box->state != NC_BOX_BORROWING))
 			continue;
 		++*ret_n;
 		if (!found || (box->state == NC_BOX_WAITING && found->state != NC_BOX_WAITING))
@@ -305,6 +312,8 @@ static void end_step(struct nc_box *box)
 /* The outcome of a step of a birth. */
 static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 {
+	struct nc_box *lender;
+
 	if (r >= 0)
 		return;
 	if (box->ordered)
@@ -312,32 +321,64 @@ static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 	else
 		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
 	/* what cannot be prepared would be tried for ever */
-	if (!box->ordered)
+	lender = find_box(box->lender_id);
+	if (!box->ordered && lender)
+		lender->ready = 0;
+	else if (!box->ordered)
 		spawner.ready = 0;
 	nc_box_fail(box);
 	if (box->payload_fd < 0 && box->init_fd < 0)
 		end_step(box);
 }
 
-static void begin_box(struct nc_box *box, struct nc_box_pending *order)
+static void begin_box(struct nc_box *box, struct nc_box_pending *order, const struct nc_box *lender)
 {
 	struct nacre_err err = {0};
 
-	birth_step(box, nc_box_begin(&spawner.nursery, box, order, &err), &err);
+	birth_step(box, nc_box_begin(&spawner.nursery, box, order, lender, &err), &err);
 }
 
-/* One more neutral box, if there are fewer than wanted; false if there is nothing to do. */
-static bool prepare_box(void)
+/* One more box that is nobody's, if there are fewer than wanted. */
+static bool prepare_one(size_t wanted, const struct nc_box *lender)
 {
 	struct nc_box *box;
 	size_t n;
 
-	(void)prepared_box(&n);
-	box = n < spawner.ready ? free_box() : NULL;
+	(void)prepared_box(lender ? lender->end.id : 0, &n);
+	box = n < wanted ? free_box() : NULL;
 	if (!box)
 		return false;
-	begin_box(box, NULL);
+	begin_box(box, NULL, lender);
 	return true;
+}
+
+/* False if there is nothing to do. */
+static bool prepare_box(void)
+{
+	if (prepare_one(spawner.ready, NULL))
+		return true;
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		const struct nc_box *box = &spawner.boxes[i];
+
+		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
+			prepare_one(box->ready, box))
+			return true;
+	}
+	return false;
+}
+
+/* What is ready for an order: a child of the zygote that it names, or any. */
+static struct nc_box *choose_box(const struct nc_box_order *order)
+{
+	struct nc_box *box = NULL;
+	size_t n;
+
+	if (!nc_box_is_neutral(order))
+		return NULL;
+	if (order->zygote > 0)
+		box = prepared_box(order->zygote, &n);
+	/* who is not there yet is not waited for */
+	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n);
 }
 
 static bool is_adopted(const struct nc_box *box)
@@ -525,6 +566,10 @@ static bool order_is_sane(const struct nc_box_order *order)
 		       (order->flags & (NC_ORDER_TTY | NC_ORDER_PACK))) &&
 	       !((order->flags & NC_ORDER_PACK) && (order->flags & NC_ORDER_TTY)) &&
 	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_ZYGOTE) &&
+		       (order->tier != NC_BOX_CONTAINER ||
+			       order->flags & (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_TTY |
+						      NC_ORDER_KEEP | NC_ORDER_HOME))) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
 
@@ -580,14 +625,13 @@ static int handle_run(struct nc_wire_in *in)
 	struct nacre_err err = {0};
 	struct nc_box_pending *pending;
 	struct nc_box *box;
-	size_t n;
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || find_box(order.id))
 		return -EBADMSG;
 	if (order.home > 0)
 		return join_box(&order);
-	box = nc_box_is_neutral(&order) ? prepared_box(&n) : NULL;
+	box = choose_box(&order);
 	pending = box || free_box() ? keep_order() : NULL;
 	if (!pending) {
 		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already, or no memory",
@@ -596,7 +640,7 @@ static int handle_run(struct nc_wire_in *in)
 	} else if (box) {
 		birth_step(box, nc_box_take(&spawner.nursery, box, pending, &err), &err);
 	} else {
-		begin_box(free_box(), pending);
+		begin_box(free_box(), pending, NULL);
 	}
 	return 0;
 }
@@ -713,11 +757,17 @@ static int handle_kill(struct nc_wire_in *in)
 /* Safe: a number with a maximum of our own. */
 static int handle_ready(struct nc_wire_in *in)
 {
+	uint64_t zygote = nc_wire_get_u64(in);
 	uint32_t n = nc_wire_get_u32(in);
+	struct nc_box *box;
 
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
-	spawner.ready = n;
+	box = find_box(zygote);
+	if (zygote == 0)
+		spawner.ready = n;
+	else if (box) /* it may just have died */
+		box->ready = n;
 	return 0;
 }
 
@@ -809,6 +859,8 @@ static void handle_box(struct nc_box *box)
 
 	if (box->state == NC_BOX_GROWING) {
 		birth_step(box, nc_box_grown(&spawner.nursery, box, &err), &err);
+	} else if (box->state == NC_BOX_BORROWING) {
+		birth_step(box, nc_box_lent(&spawner.nursery, box, &err), &err);
 	} else if (box->state == NC_BOX_WAITING || box->state == NC_BOX_STARTING) {
 		birth_step(box, nc_box_heard(box, &err), &err);
 		if (box->state == NC_BOX_RUNS)
@@ -866,6 +918,7 @@ static int fd_of_state(const struct nc_box *box)
 {
 	switch (box->state) {
 	case NC_BOX_GROWING:
+	case NC_BOX_BORROWING:
 	case NC_BOX_WAITING:
 	case NC_BOX_STARTING:
 		return box->report_fd;

@@ -229,6 +229,16 @@ int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
 	return send_id(spawn, NC_BOX_ASK, id);
 }
 
+int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n)
+{
+	struct nc_wire_out out;
+
+	nc_wire_begin(&out, NC_BOX_READY);
+	nc_wire_put_u64(&out, zygote);
+	nc_wire_put_u32(&out, n);
+	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
 static int take_packet_fd(struct nc_spawn *spawn, size_t i)
 {
 	return i < spawn->packet.n_fds ? take_fd(spawn->packet.fds[i]) : -EBADF;

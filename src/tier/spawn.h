@@ -64,6 +64,9 @@ int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen);
 /* What does it use now? */
 int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id);
 
+/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
+int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n);
+
 /* The end of a kept box has been taken note of. */
 int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id);
 

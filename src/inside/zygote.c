@@ -1,0 +1,384 @@
+/*
+ * Python that was started before its program was known: its children are lent to boxes, where each
+ * runs one program as `python3 main.py` would.
+ *
+ * Theory of operation: the dynamic loader brings this object into the image's own interpreter
+ * (LD_PRELOAD), and main() is ours. It initialises Python with the command line of the programs to
+ * come, imports what they are likely to use, and then forks when the spawner asks for it. The fork
+ * goes through a transit process, which enters the namespaces of a box (it owns their user
+ * namespace, and has no other right) and forks once more; so the child is in the box's pid
+ * namespace, and, the transit being gone, the spawner's own. There it locks itself in as every
+ * payload does, by the same code, and waits for its order. An order that names another program,
+ * or variables that an interpreter reads when it starts, is followed by execve() as always.
+ *
+ * The zygote itself runs no code of users and never sees any. Nothing here depends on the layout of
+ * an object of Python's: any CPython from 3.8 on will do.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "inside/child.h"
+#include "inside/lend.h"
+
+/* More than a PyConfig has in any version. */
+#define CONFIG_SIZE 8192
+/* Py_file_input */
+#define FILE_INPUT 257
+
+typedef struct object object;
+struct status {
+	int type;
+	const char *function, *message;
+	int code;
+};
+
+#define FROM_PYTHON __attribute__((weak)) extern
+FROM_PYTHON void PyConfig_InitPythonConfig(void *config);
+FROM_PYTHON struct status PyConfig_SetBytesArgv(void *config, long argc, char *const *argv);
+FROM_PYTHON struct status Py_InitializeFromConfig(const void *config);
+FROM_PYTHON int Py_RunMain(void);
+FROM_PYTHON void PyOS_BeforeFork(void);
+FROM_PYTHON void PyOS_AfterFork_Parent(void);
+FROM_PYTHON void PyOS_AfterFork_Child(void);
+FROM_PYTHON object *PyDict_New(void);
+FROM_PYTHON int PyDict_SetItemString(object *dict, const char *key, object *value);
+FROM_PYTHON object *PyDict_GetItemString(object *dict, const char *key);
+FROM_PYTHON object *PyEval_GetBuiltins(void);
+FROM_PYTHON object *PyRun_String(const char *text, int start, object *globals, object *locals);
+FROM_PYTHON object *PyObject_CallFunction(object *callable, const char *format, ...);
+FROM_PYTHON object *PyList_New(intptr_t size);
+FROM_PYTHON int PyList_Append(object *list, object *item);
+FROM_PYTHON object *PyBytes_FromString(const char *text);
+FROM_PYTHON void PyErr_Print(void);
+FROM_PYTHON void Py_DecRef(object *it);
+
+/*
+ * What is easier said in Python. load: modules that are not there are no error. begin: what every
+ * process has for itself, and the program's own arguments and variables.
+ */
+static const char helpers[] =
+	"import gc, os, sys\n"
+	"def load(names):\n"
+	"    for name in names.decode().split(','):\n"
+	"        try:\n"
+	"            __import__(name)\n"
+	"        except Exception:\n"
+	"            pass\n"
+	"    gc.collect()\n"
+	"    gc.freeze()\n"
+	"def reseed():\n"
+	"    loaded = sys.modules.get\n"
+	"    if loaded('ssl'):\n"
+	"        loaded('ssl').RAND_add(os.urandom(48), 48.0)\n"
+	"    if loaded('tempfile'):\n"
+	"        loaded('tempfile')._name_sequence = None\n"
+	"    if loaded('numpy.random'):\n"
+	"        loaded('numpy.random').seed()\n"
+	"def begin(argv, env):\n"
+	"    zone, coerced = map(os.environ.get, ('TZ', 'LC_CTYPE'))\n"
+	"    os.environ.clear()\n"
+	"    for word in env:\n"
+	"        name, _, value = word.partition(b'=')\n"
+	"        os.environb[name] = value\n"
+	"    if coerced:\n"
+	"        os.environ['LC_CTYPE'] = coerced\n"
+	"    if os.environ.get('TZ') != zone:\n"
+	"        import time\n"
+	"        time.tzset()\n"
+	"    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]\n";
+
+static int (*real_main)(int, char **, char **);
+static char *const *own_argv, **own_env; /* as they were at the start */
+static object *names;
+
+static int fail(const char *what)
+{
+	fprintf(stderr, "zygote: %s\n", what);
+	return 125;
+}
+
+/* Whether an interpreter reads the variable when it starts, or before. */
+static bool is_read_early(const char *word)
+{
+	static const char *const prefixes[] = {
+		"PYTHON", "LD_", "LC_", "LANG", "MALLOC_", "GLIBC_", "OPENSSL_"};
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(word, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool has_word(char *const *words, const char *word)
+{
+	for (; *words; words++)
+		if (strcmp(*words, word) == 0)
+			return true;
+	return false;
+}
+
+/* The path of the hook (src/inside/python.c) that the variable has loaded, and nothing else; NULL.
+ */
+static const char *hook_of(const char *word)
+{
+	static const char name[] = "LD_PRELOAD=", ending[] = ".nacre";
+	size_t size = strlen(word);
+
+	if (strncmp(word, name, sizeof(name) - 1) != 0 || size < sizeof(name) + sizeof(ending) ||
+		strcmp(word + size - (sizeof(ending) - 1), ending) != 0 || strpbrk(word, " :"))
+		return NULL;
+	return word + sizeof(name) - 1;
+}
+
+static bool has_early(char *const *words, char *const *others)
+{
+	for (; *words; words++)
+		if (is_read_early(*words) && !hook_of(*words) && !has_word(others, *words))
+			return false;
+	return true;
+}
+
+/* Whether this interpreter, as it was started, is the one that the order names. */
+static bool is_ours(char *const *argv, char *const *env)
+{
+	return argv[0] && argv[1] && strcmp(argv[0], own_argv[0]) == 0 &&
+	       strcmp(argv[1], own_argv[1]) == 0 && has_early(env, own_env) &&
+	       has_early(own_env, env);
+}
+
+/* Descriptors of a request; -EBADF where there are fewer. Returns how many there are, or -errno. */
+static int receive(struct nc_lend *lend, int *fds)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];
+	} control;
+	struct iovec part = {.iov_base = lend, .iov_len = sizeof(*lend)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	ssize_t n = recvmsg(NC_ZYGOTE_FD, &message, MSG_CMSG_CLOEXEC);
+	struct cmsghdr *header = n > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+
+	if (n <= 0)
+		return n < 0 ? -errno : -ECONNRESET;
+	if (n != sizeof(*lend) || !header || header->cmsg_type != SCM_RIGHTS)
+		return -EBADMSG;
+	n = (ssize_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	memcpy(fds, CMSG_DATA(header), (size_t)n * sizeof(int));
+	return n > NC_LEND_JOIN ? (int)n : -EBADMSG;
+}
+
+/* In the transit process: makes the child, and ends with the errno of why not. */
+static int transit(const int *fds, int pid_fd)
+{
+	static const int spaces[] = {
+		CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS};
+	pid_t pid;
+
+	for (int i = 0; i < (int)(sizeof(spaces) / sizeof(spaces[0])); i++)
+		if (setns(fds[NC_LEND_USER + i], spaces[i]) < 0)
+			_exit(errno);
+	pid = fork();
+	if (pid == 0)
+		return 0;
+	_exit(pid < 0 ? errno : -nc_fd_write_all(pid_fd, &pid, sizeof(pid)));
+}
+
+/* Waits for the transit's end: not before is its child the spawner's. */
+static void pass_on(pid_t transit_pid, int from_fd, int to_fd)
+{
+	int status = 0;
+	pid_t pid;
+
+	while (waitpid(transit_pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+		fprintf(stderr, "zygote: lend a child: %s\n", nc_errno_text(WEXITSTATUS(status)));
+	else if (nc_fd_read_upto(from_fd, &pid, sizeof(pid)) == sizeof(pid))
+		(void)nc_fd_write_all(to_fd, &pid, sizeof(pid)); /* or the box is gone */
+}
+
+/* Lends a child: 1 in the child. A pipe that nobody writes to tells the spawner of a failure. */
+static int lend_child(const int *fds)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return 0;
+	PyOS_BeforeFork();
+	pid = fork();
+	if (pid == 0)
+		return transit(fds, ends[1]) == 0;
+	PyOS_AfterFork_Parent();
+	(void)close(ends[1]);
+	if (pid > 0)
+		pass_on(pid, ends[0], fds[NC_LEND_PID]);
+	(void)close(ends[0]);
+	return 0;
+}
+
+static object *list_of(char *const *words)
+{
+	object *list = PyList_New(0);
+
+	for (; list && *words; words++) {
+		object *word = PyBytes_FromString(*words);
+
+		if (!word || PyList_Append(list, word) < 0)
+			return NULL;
+		Py_DecRef(word);
+	}
+	return list;
+}
+
+static int call(const char *name, const char *format, object *first, object *second)
+{
+	object *function = PyDict_GetItemString(names, name);
+	object *result = function ? PyObject_CallFunction(function, format, first, second) : NULL;
+
+	if (result)
+		return Py_DecRef(result), 0;
+	PyErr_Print();
+	return -EPROTO;
+}
+
+/* What the dynamic loader would do: the object finds itself in the environment, and leaves it. */
+static int load_hook(char **env)
+{
+	for (char **word = env; *word; word++) {
+		const char *path = hook_of(*word);
+
+		if (!path)
+			continue;
+		environ = env;
+		return dlopen(path, RTLD_NOW | RTLD_NODELETE) ? 0 : -EPROTO;
+	}
+	return 0;
+}
+
+/* In the child, in its box: locks itself in, takes its order, and runs it. Returns its status. */
+static int live(const struct nc_lend *lend, const int *fds, int n)
+{
+	struct nc_cgroup_parent parent = {.can = lend->can};
+	struct nc_cgroup group = {.parent = &parent, .clone_fd = -EBADF};
+	struct nc_payload payload = {.tier = NC_BOX_CONTAINER,
+		.lent = true,
+		.box_fd = fds[NC_LEND_USER],
+		.channel_fd = fds[NC_LEND_CHANNEL],
+		.other_fd = -EBADF,
+		.go_fd = fds[NC_LEND_GO],
+		.id = NC_SANDBOX_ID,
+		.join_fds = fds + NC_LEND_JOIN,
+		.n_join = (size_t)(n - NC_LEND_JOIN),
+		.group = lend->can ? &group : NULL};
+	struct nc_child_program program;
+	struct nc_held held;
+
+	nc_child_hold(&payload, &held);
+	PyOS_AfterFork_Child();
+	if (call("reseed", "", NULL, NULL) < 0)
+		_exit(125);
+	nc_child_follow(&payload, &held, &program);
+	if (!is_ours(program.argv, program.env))
+		nc_child_execute(&held, &program);
+	/* as execve would do it: it is nobody's business that its memory was another's before */
+	(void)prctl(PR_SET_DUMPABLE, 1);
+	(void)close(held.channel_fd);
+	if (load_hook(program.env) < 0)
+		_exit(fail("the policy for Python cannot be loaded"));
+	if (call("begin", "OO", list_of(program.argv + 2), list_of(program.env)) < 0)
+		_exit(125);
+	return Py_RunMain();
+}
+
+static int serve(void)
+{
+	for (;;) {
+		int fds[NC_LEND_FDS_MAX];
+		struct nc_lend lend;
+		int n = receive(&lend, fds);
+
+		if (n < 0)
+			_exit(n == -ECONNRESET ? 0 : 125); /* the spawner is gone */
+		if (lend_child(fds) > 0)
+			return live(&lend, fds, n);
+		while (n > 0)
+			(void)close(fds[--n]);
+	}
+}
+
+static char **copy_of(char **words)
+{
+	size_t n = 0;
+	char **copy;
+
+	while (words[n])
+		n++;
+	copy = malloc((n + 1) * sizeof(*copy));
+	if (!copy)
+		_exit(fail("out of memory"));
+	return memcpy(copy, words, (n + 1) * sizeof(*copy));
+}
+
+static int zygote_main(int argc, char **argv, char **env)
+{
+	static char config[CONFIG_SIZE] __attribute__((aligned(16)));
+	const char *modules = getenv("NACRE_PRELOAD");
+	object *text;
+	struct status status;
+
+	if (!PyConfig_InitPythonConfig || !Py_RunMain || argc != 2 || !modules)
+		return real_main(argc, argv, env);
+	modules = strdup(modules);
+	(void)unsetenv("NACRE_PRELOAD");
+	(void)unsetenv("LD_PRELOAD");
+	own_argv = argv;
+	own_env = copy_of(environ); /* Python adds to it */
+	PyConfig_InitPythonConfig(config);
+	status = PyConfig_SetBytesArgv(config, argc, argv);
+	if (status.type == 0)
+		status = Py_InitializeFromConfig(config);
+	if (status.type != 0)
+		return fail(status.message ? status.message : "Python could not be initialised");
+	names = PyDict_New();
+	if (!names || PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) < 0 ||
+		!PyRun_String(helpers, FILE_INPUT, names, names))
+		return PyErr_Print(), fail("the helpers could not be made");
+	text = PyBytes_FromString(modules ? modules : "");
+	if (!text || call("load", "O", text, NULL) < 0)
+		return fail("modules could not be loaded");
+	return serve();
+}
+
+/* The interpreter's main() is called by libc, through this, which no header declares. */
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void),
+	void (*fini)(void), void (*rtld_fini)(void), void *stack_end);
+
+__attribute__((visibility("default"))) int __libc_start_main(int (*main)(int, char **, char **),
+	int argc, char **argv, void (*init)(void), void (*fini)(void), void (*rtld_fini)(void),
+	void *stack_end)
+{
+	int (*real)(int (*)(int, char **, char **), int, char **, void (*)(void), void (*)(void),
+		void (*)(void), void *) = NULL;
+
+	*(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+	if (!real)
+		_exit(fail("there is no libc"));
+	real_main = main;
+	return real(zygote_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
