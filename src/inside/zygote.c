@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,10 @@
 #define CONFIG_SIZE 8192
 /* Py_file_input */
 #define FILE_INPUT 257
+/* A program's; larger ones are left to the interpreter. */
+#define SOURCE_MAX (16U << 20)
+/* No exit status: what a KeyboardInterrupt that nobody caught ends with is a signal. */
+#define INTERRUPTED 256
 
 typedef struct object object;
 struct status {
@@ -61,21 +66,35 @@ FROM_PYTHON object *PyObject_CallFunction(object *callable, const char *format, 
 FROM_PYTHON object *PyList_New(intptr_t size);
 FROM_PYTHON int PyList_Append(object *list, object *item);
 FROM_PYTHON object *PyBytes_FromString(const char *text);
+FROM_PYTHON object *Py_CompileStringExFlags(
+	const char *text, const char *path, int start, void *flags, int optimize);
+FROM_PYTHON object *PyEval_EvalCode(object *code, object *globals, object *locals);
+FROM_PYTHON int PyObject_IsTrue(object *it);
+FROM_PYTHON long PyLong_AsLong(object *it);
 FROM_PYTHON void PyErr_Print(void);
+FROM_PYTHON int PyErr_ExceptionMatches(object *type);
+FROM_PYTHON void PyErr_Fetch(object **type, object **value, object **trace);
+FROM_PYTHON void PyErr_NormalizeException(object **type, object **value, object **trace);
+FROM_PYTHON object *PyExc_SystemExit, *PyExc_KeyboardInterrupt;
 FROM_PYTHON void Py_DecRef(object *it);
 
 /*
- * What is easier said in Python. load: modules that are not there are no error. begin: what every
- * process has for itself, and the program's own arguments and variables.
+ * What is easier said in Python. load: modules that are not there are no error. reseed: what no two
+ * processes may have alike. begin: the program's own arguments and variables. finish: what the
+ * interpreter does at its end, as far as the program can tell; the modules that were here before it
+ * are left as they are, which saves most of the time that it takes.
  */
 static const char helpers[] =
-	"import gc, os, sys\n"
+	"import atexit, gc, os, sys, weakref\n"
+	"from importlib.machinery import SourceFileLoader\n"
 	"def load(names):\n"
+	"    global known\n"
 	"    for name in names.decode().split(','):\n"
 	"        try:\n"
 	"            __import__(name)\n"
 	"        except Exception:\n"
 	"            pass\n"
+	"    known = frozenset(sys.modules)\n"
 	"    gc.collect()\n"
 	"    gc.freeze()\n"
 	"def reseed():\n"
@@ -97,7 +116,53 @@ static const char helpers[] =
 	"    if os.environ.get('TZ') != zone:\n"
 	"        import time\n"
 	"        time.tzset()\n"
-	"    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]\n";
+	"    path = sys.argv[0]\n"
+	"    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]\n"
+	"    sys.path.insert(0, os.path.dirname(path))\n"
+	"    main = sys.modules['__main__'] = type(sys)('__main__')\n"
+	"    main.__dict__.update(__loader__=SourceFileLoader('__main__', path), "
+	"__annotations__={},\n"
+	"        __builtins__=sys.modules['builtins'], __file__=path, __cached__=None)\n"
+	"    return main.__dict__\n"
+	"def exit_code(value):\n"
+	"    code = getattr(value, 'code', value)\n"
+	"    if code is None:\n"
+	"        return 0\n"
+	"    if isinstance(code, int):\n"
+	"        return code & 255 if -2 ** 31 <= code < 2 ** 31 else 255\n"
+	"    sys.stdout.flush()\n"
+	"    print(code, file=sys.stderr)\n"
+	"    return 1\n"
+	"def flush():\n"
+	"    good = True\n"
+	"    for stream in sys.stdout, sys.stderr:\n"
+	"        try:\n"
+	"            if stream is not None and not stream.closed:\n"
+	"                stream.flush()\n"
+	"        except Exception as error:\n"
+	"            good = stream is not sys.stdout\n"
+	"            sys.unraisablehook(type('', (), dict(exc_type=type(error), exc_value=error,\n"
+	"                exc_traceback=error.__traceback__, err_msg=None, object=stream)))\n"
+	"    return good\n"
+	"def finish():\n"
+	"    threads = sys.modules.get('threading')\n"
+	"    if threads:\n"
+	"        threads._shutdown()\n"
+	"    atexit._run_exitfuncs()\n"
+	"    good = flush()\n"
+	"    for name in 'last_type', 'last_value', 'last_traceback':\n"
+	"        if hasattr(sys, name):\n"
+	"            setattr(sys, name, None)\n"
+	"    own = [name for name in sys.modules if name not in known] + ['__main__']\n"
+	"    left = [weakref.ref(module) for module in map(sys.modules.pop, own) if "
+	"hasattr(module, '__dict__')]\n"
+	"    gc.collect()\n"
+	"    for module in reversed(left):\n"
+	"        space = getattr(module(), '__dict__', {})\n"
+	"        for name in sorted(space, key=lambda name: name[:1] != '_' or name[:2] == '__'):\n"
+	"            if name != '__builtins__':\n"
+	"                space[name] = None\n"
+	"    return flush() and good\n";
 
 static int (*real_main)(int, char **, char **);
 static char *const *own_argv, **own_env; /* as they were at the start */
@@ -246,15 +311,19 @@ static object *list_of(char *const *words)
 	return list;
 }
 
-static int call(const char *name, const char *format, object *first, object *second)
+/* A new reference; NULL: it is printed. */
+static object *call(const char *name, object *const *given, size_t n)
 {
+	static const char *const formats[] = {"", "(O)", "(OO)"};
 	object *function = PyDict_GetItemString(names, name);
-	object *result = function ? PyObject_CallFunction(function, format, first, second) : NULL;
+	object *result =
+		function ? PyObject_CallFunction(function, formats[n], n > 0 ? given[0] : NULL,
+				   n > 1 ? given[1] : NULL, n > 2 ? given[2] : NULL)
+			 : NULL;
 
-	if (result)
-		return Py_DecRef(result), 0;
-	PyErr_Print();
-	return -EPROTO;
+	if (!result)
+		PyErr_Print();
+	return result;
 }
 
 /* What the dynamic loader would do: the object finds itself in the environment, and leaves it. */
@@ -269,6 +338,77 @@ static int load_hook(char **env)
 		return dlopen(path, RTLD_NOW | RTLD_NODELETE) ? 0 : -EPROTO;
 	}
 	return 0;
+}
+
+/* The program as the compiler takes it; NULL: it is not to be had, or has bytes that no C string
+ * has. */
+static char *read_source(const char *path)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t size = 0;
+	char *text = NULL;
+
+	if (fd < 0 || nc_fd_read_all(fd, SOURCE_MAX, &text, &size) < 0)
+		return NULL;
+	if (memchr(text, '\0', size)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* What ended it, if it was no return: the exit status. */
+static int status_of_error(void)
+{
+	bool interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
+	object *type, *value, *trace, *code;
+	long status;
+
+	if (!PyErr_ExceptionMatches(PyExc_SystemExit)) {
+		PyErr_Print();
+		return interrupted ? INTERRUPTED : 1;
+	}
+	PyErr_Fetch(&type, &value, &trace);
+	PyErr_NormalizeException(&type, &value, &trace);
+	code = call("exit_code", &value, 1);
+	status = code ? PyLong_AsLong(code) : 1;
+	Py_DecRef(type);
+	Py_DecRef(value);
+	Py_DecRef(trace);
+	return (int)status;
+}
+
+static int run(const char *source, const char *path, object *space)
+{
+	object *code = Py_CompileStringExFlags(source, path, FILE_INPUT, NULL, -1);
+	object *result = code ? PyEval_EvalCode(code, space, space) : NULL;
+
+	Py_DecRef(code);
+	Py_DecRef(result);
+	return result ? 0 : status_of_error();
+}
+
+/* Runs the program as the interpreter's own main() would, and ends as that does. */
+static int be_python(const struct nc_child_program *program)
+{
+	object *given[] = {list_of(program->argv + 2), list_of(program->env)};
+	object *space = given[0] && given[1] ? call("begin", given, 2) : NULL;
+	char *source = read_source(program->argv[1]);
+	object *good;
+	int status;
+
+	if (!space)
+		return 125;
+	if (!source)
+		return Py_RunMain();
+	status = run(source, program->argv[1], space);
+	Py_DecRef(space);
+	good = call("finish", NULL, 0);
+	if (status == INTERRUPTED) {
+		(void)signal(SIGINT, SIG_DFL);
+		(void)raise(SIGINT);
+	}
+	return good && PyObject_IsTrue(good) ? status : 120;
 }
 
 /* In the child, in its box: locks itself in, takes its order, and runs it. Returns its status. */
@@ -291,8 +431,8 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 
 	nc_child_hold(&payload, &held);
 	PyOS_AfterFork_Child();
-	if (call("reseed", "", NULL, NULL) < 0)
-		_exit(125);
+	if (!call("reseed", NULL, 0))
+		return 125;
 	nc_child_follow(&payload, &held, &program);
 	if (!is_ours(program.argv, program.env))
 		nc_child_execute(&held, &program);
@@ -300,10 +440,8 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	(void)close(held.channel_fd);
 	if (load_hook(program.env) < 0)
-		_exit(fail("the policy for Python cannot be loaded"));
-	if (call("begin", "OO", list_of(program.argv + 2), list_of(program.env)) < 0)
-		_exit(125);
-	return Py_RunMain();
+		return fail("the policy for Python cannot be loaded");
+	return be_python(&program);
 }
 
 static int serve(void)
@@ -360,7 +498,7 @@ static int zygote_main(int argc, char **argv, char **env)
 		!PyRun_String(helpers, FILE_INPUT, names, names))
 		return PyErr_Print(), fail("the helpers could not be made");
 	text = PyBytes_FromString(modules ? modules : "");
-	if (!text || call("load", "O", text, NULL) < 0)
+	if (!text || !call("load", &text, 1))
 		return fail("modules could not be loaded");
 	return serve();
 }

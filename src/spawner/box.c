@@ -609,14 +609,27 @@ static void kill_group(struct nc_box *box)
 			nc_errno_text(r));
 }
 
+bool nc_box_settle(struct nc_box *box)
+{
+	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
+		box->init_fd < 0 || !nc_box_group(box))
+		return false;
+	reap_payload(box);
+	if (nc_cgroup_is_empty(&box->group) != 1)
+		return false;
+	collect_usage(box);
+	return box->billed = true;
+}
+
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 {
 	if (box->state == NC_BOX_CLEARING) {
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
 		return false;
 	}
-	if (box->payload_fd >= 0) {
-		reap_payload(box);
+	if (box->payload_fd >= 0 || box->state == NC_BOX_RUNS) {
+		if (box->payload_fd >= 0)
+			reap_payload(box);
 		if (box->stays || box->home_id > 0) {
 			leave_behind(nursery, box);
 			return false;

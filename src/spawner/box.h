@@ -61,6 +61,7 @@ struct nc_box {
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
+	bool told;		      /* its end was told before it was gone */
 	bool scratch_made;	      /* a process box has its directories */
 	bool stays;		      /* it outlives the command */
 	struct nc_slot slot;
@@ -119,6 +120,12 @@ void nc_box_fail(struct nc_box *box);
 
 /* Ends the box; the first cause that is given counts. The payload's end follows by itself. */
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
+
+/*
+ * The command of a box that does not stay has ended: true if nothing else is left in there, and its
+ * end is complete before the box itself is gone, for which nobody has to wait.
+ */
+bool nc_box_settle(struct nc_box *box);
 
 /* What the box waits for has come; true once it is dead, with end complete, and NC_BOX_KEPT. */
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box);

@@ -272,9 +272,9 @@ static void tell_end(const struct nc_box *box)
 /* A command or its box has ended; was_told: of the end of its last command. */
 static void conclude(struct nc_box *box, bool was_told)
 {
-	if (box->started_ns > 0 && !was_told)
+	if (box->started_ns > 0 && !was_told && !box->told)
 		testify(box, true);
-	if (box->ordered && !box->failed)
+	if (box->ordered && !box->failed && !box->told)
 		tell_end(box);
 	if (box->state == NC_BOX_KEPT && (!box->kept || box->failed))
 		nc_box_forget(box);
@@ -301,6 +301,10 @@ static void end_step(struct nc_box *box)
 {
 	bool was_told = box->end.stays;
 
+	if (!box->told && nc_box_settle(box)) {
+		conclude(box, false);
+		box->told = true;
+	}
 	if (box->shared.parent)
 		clear_guests(box);
 	if (nc_box_ended(&spawner.nursery, box))
