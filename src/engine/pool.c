@@ -77,7 +77,14 @@ struct nc_pool {
 	struct nc_buf object; /* as nacre-files takes it */
 	bool ends;
 	struct zygote zygote[ZYGOTES_MAX];
+	struct zygote neutral; /* boxes without an interpreter, for whatever comes */
 };
+
+/* 0 in builds whose code cannot run in other programs. */
+static size_t object_size(void)
+{
+	return (size_t)(nc_zygote_object_end - nc_zygote_object);
+}
 
 static void reset(struct zygote *zygote)
 {
@@ -247,13 +254,19 @@ static void keep_ready(struct zygote *zygote, unsigned int wanted)
 	}
 }
 
-static void look_after(struct zygote *zygote, uint64_t now)
+static void follow_rate(struct zygote *zygote, uint64_t now)
 {
-	uint64_t idle_ns = now - zygote->used_ns;
-	unsigned int least = idle_ns > IDLE_NS ? 1 : READY_MIN;
+	unsigned int least = now - zygote->used_ns > IDLE_NS ? 1 : READY_MIN;
 
 	zygote->rate += (zygote->arrived - zygote->rate) * SMOOTHING;
 	zygote->arrived = 0;
+	keep_ready(zygote, least + (unsigned int)(zygote->rate * AHEAD_S));
+}
+
+static void look_after(struct zygote *zygote, uint64_t now)
+{
+	uint64_t idle_ns = now - zygote->used_ns;
+
 	if (zygote->box_id == 0 && idle_ns < UNUSED_NS && zygote->failures < RETRIES_MAX &&
 		now >= zygote->retry_ns) {
 		begin(zygote);
@@ -261,7 +274,7 @@ static void look_after(struct zygote *zygote, uint64_t now)
 		zygote->is_ended = true;
 		nc_command_cancel(zygote->command);
 	} else {
-		keep_ready(zygote, least + (unsigned int)(zygote->rate * AHEAD_S));
+		follow_rate(zygote, now);
 	}
 }
 
@@ -273,6 +286,7 @@ static void on_tick(uv_timer_t *timer)
 	for (size_t i = 0; i < ZYGOTES_MAX; i++)
 		if (pool->zygote[i].taken)
 			look_after(&pool->zygote[i], now);
+	follow_rate(&pool->neutral, now);
 }
 
 /* That of the tenant, which may have to be started; NULL: there are too many. */
@@ -311,22 +325,31 @@ static bool imports_data(const struct nc_report *report)
 	return false;
 }
 
+/* One more request; a burst is not waited out. */
+static void count(struct zygote *zygote)
+{
+	zygote->used_ns = nc_clock_ns();
+	zygote->arrived++;
+	if (zygote->arrived > zygote->ready)
+		keep_ready(zygote, zygote->arrived + READY_MIN);
+}
+
 uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *execution)
 {
 	const struct nc_step_state *step = &execution->step[0];
-	struct zygote *zygote;
+	struct zygote *zygote = NULL;
 
-	if (!pool || step->language.language != NC_PYTHON)
+	if (!pool)
 		return 0;
-	zygote = find(pool, execution->request.tenant, imports_data(step->report) ? DATA : PLAIN);
-	if (!zygote)
-		return 0;
-	zygote->used_ns = nc_clock_ns();
-	zygote->arrived++;
-	/* a burst is not waited out */
-	if (zygote->arrived > zygote->ready)
-		keep_ready(zygote, zygote->arrived + READY_MIN);
-	return zygote->lends ? zygote->box_id : 0;
+	if (step->language.language == NC_PYTHON && object_size() > 0)
+		zygote = find(
+			pool, execution->request.tenant, imports_data(step->report) ? DATA : PLAIN);
+	if (zygote)
+		count(zygote);
+	if (zygote && zygote->lends)
+		return zygote->box_id;
+	count(&pool->neutral);
+	return 0;
 }
 
 static void close_timer(uv_handle_t *handle)
@@ -346,14 +369,15 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *tex
 		return -ENOMEM;
 	}
 	*pool = (struct nc_pool){.hub = hub, .say = say, .timer = timer, .object = NC_BUF(16 * MB)};
-	nc_pack_add(&pool->object, OBJECT_NAME, nc_zygote_object,
-		(size_t)(nc_zygote_object_end - nc_zygote_object), false);
+	nc_pack_add(&pool->object, OBJECT_NAME, nc_zygote_object, object_size(), false);
 	nc_pack_end(&pool->object);
 	timer->data = pool;
 	(void)uv_timer_init(loop, timer); /* cannot fail */
 	(void)uv_timer_start(timer, on_tick, TICK_MS, TICK_MS);
 	uv_unref((uv_handle_t *)timer);
-	if (pool->object.error == 0)
+	pool->neutral = (struct zygote){.pool = pool, .lends = true, .used_ns = nc_clock_ns()};
+	keep_ready(&pool->neutral, READY_MIN);
+	if (pool->object.error == 0 && object_size() > 0)
 		(void)find(pool, "", PLAIN);
 	*ret_pool = pool;
 	return 0;

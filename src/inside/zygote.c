@@ -460,17 +460,36 @@ static int serve(void)
 	}
 }
 
-static char **copy_of(char **words)
+static size_t count_words(char **words)
 {
 	size_t n = 0;
-	char **copy;
 
 	while (words[n])
 		n++;
+	return n;
+}
+
+static char **copy_of(char **words)
+{
+	size_t n = count_words(words);
+	char **copy;
+
 	copy = malloc((n + 1) * sizeof(*copy));
 	if (!copy)
 		_exit(fail("out of memory"));
 	return memcpy(copy, words, (n + 1) * sizeof(*copy));
+}
+
+/* Also where /proc shows it: children see what they were started with. */
+static void leave_variable(const char *name)
+{
+	char *value = getenv(name);
+
+	if (value)
+		memset(value - strlen(name) - 1, 0, strlen(name) + 1 + strlen(value));
+	for (char **word = environ; value && *word; word++)
+		while (*word && !**word)
+			memmove(word, word + 1, sizeof(*word) * (count_words(word + 1) + 1));
 }
 
 static int zygote_main(int argc, char **argv, char **env)
@@ -483,8 +502,8 @@ static int zygote_main(int argc, char **argv, char **env)
 	if (!PyConfig_InitPythonConfig || !Py_RunMain || argc != 2 || !modules)
 		return real_main(argc, argv, env);
 	modules = strdup(modules);
-	(void)unsetenv("NACRE_PRELOAD");
-	(void)unsetenv("LD_PRELOAD");
+	leave_variable("NACRE_PRELOAD");
+	leave_variable("LD_PRELOAD");
 	own_argv = argv;
 	own_env = copy_of(environ); /* Python adds to it */
 	PyConfig_InitPythonConfig(config);

@@ -171,11 +171,12 @@ static int catch_signals(struct nacre_err *err)
 	return spawner.signal_fd < 0 ? nc_err_errno(err, -errno, "Catch signals") : 0;
 }
 
+/* One whose end was told is nobody's any more, and its number may be another's. */
 static struct nc_box *find_box(uint64_t id)
 {
 	for (size_t i = 0; i < NC_BOXES_MAX; i++)
 		if (spawner.boxes[i].state != NC_BOX_FREE && spawner.boxes[i].ordered &&
-			spawner.boxes[i].end.id == id)
+			!spawner.boxes[i].told && spawner.boxes[i].end.id == id)
 			return &spawner.boxes[i];
 	return NULL;
 }
