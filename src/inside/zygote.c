@@ -31,6 +31,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "inside/child.h"
+#include "inside/hook.h"
 #include "inside/lend.h"
 
 /* More than a PyConfig has in any version. */
@@ -106,16 +107,17 @@ static const char helpers[] =
 	"    if loaded('numpy.random'):\n"
 	"        loaded('numpy.random').seed()\n"
 	"def begin(argv, env):\n"
-	"    zone, coerced = map(os.environ.get, ('TZ', 'LC_CTYPE'))\n"
-	"    os.environ.clear()\n"
-	"    for word in env:\n"
-	"        name, _, value = word.partition(b'=')\n"
-	"        os.environb[name] = value\n"
+	"    wanted = dict(word.split(b'=', 1) for word in env)\n"
+	"    coerced = os.environb.get(b'LC_CTYPE')\n"
 	"    if coerced:\n"
-	"        os.environ['LC_CTYPE'] = coerced\n"
-	"    if os.environ.get('TZ') != zone:\n"
-	"        import time\n"
-	"        time.tzset()\n"
+	"        wanted[b'LC_CTYPE'] = coerced\n"
+	"    if wanted != os.environb:\n"
+	"        zone = os.environ.get('TZ')\n"
+	"        os.environ.clear()\n"
+	"        os.environb.update(wanted)\n"
+	"        if os.environ.get('TZ') != zone:\n"
+	"            import time\n"
+	"            time.tzset()\n"
 	"    path = sys.argv[0]\n"
 	"    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]\n"
 	"    sys.path.insert(0, os.path.dirname(path))\n"
@@ -153,7 +155,13 @@ static const char helpers[] =
 	"    for name in 'last_type', 'last_value', 'last_traceback':\n"
 	"        if hasattr(sys, name):\n"
 	"            setattr(sys, name, None)\n"
-	"    own = [name for name in sys.modules if name not in known] + ['__main__']\n"
+	"    own = ['__main__']\n"
+	"    for name in reversed(sys.modules):\n" /* what is not looked at is not copied */
+	"        if name in known:\n"
+	"            break\n"
+	"        own.append(name)\n"
+	"    if len(own) <= len(sys.modules) - len(known):\n"
+	"        own = [name for name in sys.modules if name not in known] + ['__main__']\n"
 	"    left = [weakref.ref(module) for module in map(sys.modules.pop, own) if "
 	"hasattr(module, '__dict__')]\n"
 	"    gc.collect()\n"
@@ -326,18 +334,14 @@ static object *call(const char *name, object *const *given, size_t n)
 	return result;
 }
 
-/* What the dynamic loader would do: the object finds itself in the environment, and leaves it. */
-static int load_hook(char **env)
+/* What the dynamic loader would do. */
+static void load_hook(char **env)
 {
-	for (char **word = env; *word; word++) {
-		const char *path = hook_of(*word);
-
-		if (!path)
-			continue;
-		environ = env;
-		return dlopen(path, RTLD_NOW | RTLD_NODELETE) ? 0 : -EPROTO;
-	}
-	return 0;
+	for (char **word = env; *word; word++)
+		if (hook_of(*word)) {
+			nc_hook_begin(word);
+			return;
+		}
 }
 
 /* The program as the compiler takes it; NULL: it is not to be had, or has bytes that no C string
@@ -408,7 +412,11 @@ static int be_python(const struct nc_child_program *program)
 		(void)signal(SIGINT, SIG_DFL);
 		(void)raise(SIGINT);
 	}
-	return good && PyObject_IsTrue(good) ? status : 120;
+	if (!good || !PyObject_IsTrue(good))
+		status = 120;
+	/* what libraries would free now goes with the process; that takes most of the time */
+	(void)fflush(NULL);
+	_exit(status);
 }
 
 /* In the child, in its box: locks itself in, takes its order, and runs it. Returns its status. */
@@ -439,8 +447,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 	/* as execve would do it: it is nobody's business that its memory was another's before */
 	(void)prctl(PR_SET_DUMPABLE, 1);
 	(void)close(held.channel_fd);
-	if (load_hook(program.env) < 0)
-		return fail("the policy for Python cannot be loaded");
+	load_hook(program.env);
 	return be_python(&program);
 }
 
