@@ -519,6 +519,12 @@ static void disowned_ended(void *context, const struct nc_box_end *end, uint64_t
 	(void)context, (void)end, (void)output_bytes, (void)failure;
 }
 
+void nc_command_release(struct nc_command *command)
+{
+	command->kept = false; /* nothing is to be said to the spawner */
+	command_free(command);
+}
+
 void nc_command_disown(struct nc_command *command)
 {
 	struct nc_command_spec *spec = &command->spec;

@@ -91,6 +91,9 @@ void nc_command_signal(struct nc_command *command, int signal);
 /* Ends its box, with everything, or if it runs in a home itself alone; ended() follows. */
 void nc_command_cancel(struct nc_command *command);
 
+/* Lets it go: its box waits for an order, which will be another command's. */
+void nc_command_release(struct nc_command *command);
+
 /* It goes on, and nobody is told of it any more. */
 void nc_command_disown(struct nc_command *command);
 

@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "box/outcome.h"
 #include "engine/hooks.h"
+#include "engine/pool.h"
 #include "engine/programs.h"
 #include "engine/vigil.h"
 #include "engine/work.h"
@@ -338,6 +339,13 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		finish(execution);
 }
 
+/* Whether an interpreter that waits will do for it; not a second time if that failed. */
+static bool can_take(const struct nc_execution *execution)
+{
+	return stage_of(execution)->packs && execution->tier == NC_BOX_CONTAINER &&
+	       !execution->reach && execution->environment.dir_fd < 0 && !execution->retried;
+}
+
 static void begin_stage(struct nc_execution *execution)
 {
 	struct nc_hub *hub = nc_engine_hub(execution->engine);
@@ -350,8 +358,15 @@ static void begin_stage(struct nc_execution *execution)
 	struct nacre_err err = {0};
 	int r;
 
-	if (stage->first)
-		execution->box_id = nc_hub_box_id(hub);
+	if (stage->first) {
+		execution->box_id =
+			can_take(execution)
+				? nc_pool_take(nc_engine_pool(execution->engine), execution)
+				: 0;
+		execution->took = execution->box_id > 0;
+		if (!execution->took)
+			execution->box_id = nc_hub_box_id(hub);
+	}
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
 		nc_unpack_done(&execution->unpack);
 		execution->unpack_error = 0;

@@ -107,6 +107,7 @@ struct nc_execution {
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
 	uint64_t box_id; /* 0: there is none */
+	bool took;	 /* it was made before, and its interpreter waits there */
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;

@@ -19,6 +19,8 @@
 #include "policy/policy.h"
 
 extern const char nc_zygote_object[], nc_zygote_object_end[];
+extern const char nc_ahead_object[], nc_ahead_object_end[], nc_ahead_script[],
+	nc_ahead_script_end[];
 
 #define MB (1024ULL * 1024)
 #define OBJECT_NAME ".nacre-zygote.so"
@@ -39,6 +41,10 @@ extern const char nc_zygote_object[], nc_zygote_object_end[];
 #define RETRY_NS (2 * NC_NS_PER_S)
 #define RETRIES_MAX 6U
 #define SAID_MAX 512
+/* Some 40 MB each. */
+#define WAITERS_MAX 8
+#define SCRIPT_NAME ".nacre-ahead.js"
+#define ADDON_NAME ".nacre-ahead.node"
 
 /* What is imported ahead. */
 enum flavor { PLAIN, DATA, FLAVOR_MAX };
@@ -70,6 +76,14 @@ struct zygote {
 	char said[SAID_MAX];
 };
 
+/* A Node that waits, of which there is no zygote: it runs one program, whoever's that is. */
+struct waiter {
+	struct nc_pool *pool;
+	uint64_t box_id; /* 0: there is none */
+	struct nc_command *command;
+	bool waits;
+};
+
 struct nc_pool {
 	struct nc_hub *hub;
 	void (*say)(const char *text);
@@ -78,6 +92,10 @@ struct nc_pool {
 	bool ends;
 	struct zygote zygote[ZYGOTES_MAX];
 	struct zygote neutral; /* boxes without an interpreter, for whatever comes */
+	struct zygote node;    /* how many of these are to wait; it is none itself */
+	struct waiter waiter[WAITERS_MAX];
+	struct nc_buf script; /* what they are made of */
+	struct nc_word_list argv, env;
 };
 
 /* 0 in builds whose code cannot run in other programs. */
@@ -86,20 +104,21 @@ static size_t object_size(void)
 	return (size_t)(nc_zygote_object_end - nc_zygote_object);
 }
 
+static const struct nc_box_limits usual = {.memory_bytes = 1024 * MB,
+	.cpu_milli = 1000,
+	.wall_ms = LIFE_MS,
+	.pids = 64,
+	.disk_bytes = 16 * MB,
+	.inodes = 1024,
+	.open_files = 256};
+
 static void reset(struct zygote *zygote)
 {
 	nc_buf_done(&zygote->argv.buf);
 	nc_buf_done(&zygote->env.buf);
 	zygote->argv = zygote->env = (struct nc_word_list)NC_WORD_LIST;
-	zygote->order = (struct nc_box_order){.id = zygote->box_id,
-		.tier = NC_BOX_CONTAINER,
-		.limits = {.memory_bytes = 1024 * MB,
-			.cpu_milli = 1000,
-			.wall_ms = LIFE_MS,
-			.pids = 64,
-			.disk_bytes = 16 * MB,
-			.inodes = 1024,
-			.open_files = 256}};
+	zygote->order = (struct nc_box_order){
+		.id = zygote->box_id, .tier = NC_BOX_CONTAINER, .limits = usual};
 	(void)snprintf(zygote->order.dir, sizeof(zygote->order.dir), "/workspace");
 }
 
@@ -278,6 +297,105 @@ static void look_after(struct zygote *zygote, uint64_t now)
 	}
 }
 
+static void on_waits(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct waiter *waiter = context;
+
+	(void)birth_ns;
+	(void)door_fd;
+	waiter->waits = true;
+	waiter->pool->node.failures = 0;
+}
+
+/* It died while it waited, or could not begin; without Node that is no news. */
+static void on_waiter_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
+	const struct nacre_err *failure)
+{
+	struct waiter *waiter = context;
+
+	(void)end;
+	(void)output_bytes;
+	(void)failure;
+	waiter->box_id = 0;
+	waiter->command = NULL;
+	waiter->waits = false;
+	waiter->pool->node.failures++;
+}
+
+static void on_waiter_printed(void *context, enum nc_stream stream, const char *data, size_t size)
+{
+	(void)context;
+	(void)stream;
+	(void)data;
+	(void)size;
+}
+
+static void begin_waiter(struct waiter *waiter)
+{
+	struct nc_pool *pool = waiter->pool;
+	struct nc_box_order order = {.id = nc_hub_box_id(pool->hub),
+		.tier = NC_BOX_CONTAINER,
+		.flags = NC_ORDER_AHEAD | NC_ORDER_PACK,
+		.limits = usual,
+		.dir = "/workspace",
+		.argv = nc_word_view(&pool->argv),
+		.env = nc_word_view(&pool->env)};
+	const struct nc_command_spec spec = {.order = &order,
+		.image_fd = -EBADF,
+		.input_fd = -EBADF,
+		.interactive = true,
+		.pack = pool->script.data,
+		.pack_size = pool->script.size,
+		.output_max = UINT64_MAX,
+		.context = waiter,
+		.started = on_waits,
+		.printed = on_waiter_printed,
+		.ended = on_waiter_ended};
+	struct nacre_err err = {0};
+
+	if (nc_hub_start(pool->hub, &spec, &waiter->command, &err) < 0)
+		pool->node.failures++;
+	else
+		waiter->box_id = order.id;
+}
+
+/* As many as are wanted; who is too many is ended by and by. */
+static void keep_waiters(struct nc_pool *pool)
+{
+	unsigned int n = 0;
+
+	for (size_t i = 0; i < WAITERS_MAX; i++) {
+		struct waiter *waiter = &pool->waiter[i];
+
+		n += waiter->box_id > 0;
+		if (n > pool->node.ready && waiter->waits) {
+			waiter->waits = false;
+			nc_command_cancel(waiter->command);
+			pool->node.failures = 0;
+		}
+	}
+	for (size_t i = 0; i < WAITERS_MAX && n < pool->node.ready; i++)
+		if (pool->waiter[i].box_id == 0 && pool->node.failures < RETRIES_MAX) {
+			begin_waiter(&pool->waiter[i]);
+			n++;
+		}
+}
+
+/* From the second request on: one alone says nothing of the next. */
+static void look_after_node(struct nc_pool *pool, uint64_t now)
+{
+	struct zygote *node = &pool->node;
+
+	node->rate += (node->arrived - node->rate) * SMOOTHING;
+	node->arrived = 0;
+	node->ready = node->used_ns == 0 || now - node->used_ns > IDLE_NS
+			      ? 0
+			      : 1 + (unsigned int)(node->rate * AHEAD_S);
+	if (node->ready > WAITERS_MAX)
+		node->ready = WAITERS_MAX;
+	keep_waiters(pool);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct nc_pool *pool = timer->data;
@@ -287,6 +405,8 @@ static void on_tick(uv_timer_t *timer)
 		if (pool->zygote[i].taken)
 			look_after(&pool->zygote[i], now);
 	follow_rate(&pool->neutral, now);
+	if (pool->script.size > 0)
+		look_after_node(pool, now);
 }
 
 /* That of the tenant, which may have to be started; NULL: there are too many. */
@@ -352,6 +472,73 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
 	return 0;
 }
 
+/* Whether the program is what the waiting ones were started for. */
+static bool suits_node(const struct nc_execution *execution)
+{
+	const struct nc_request_pairs *lists[] = {
+		&execution->request.env, &execution->request.step[0].env};
+
+	if (execution->step[0].language.language != NC_JAVASCRIPT ||
+		!nc_streq(execution->step[0].source, nc_runtimes[NC_JAVASCRIPT]->source_name))
+		return false;
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < lists[i]->count; j++) {
+			const char *name = lists[i]->pair[j].name;
+
+			/* what Node or libraries read when they start */
+			if (nc_text_after(name, "NODE") || nc_text_after(name, "LD_") ||
+				nc_text_after(name, "LC_") || nc_text_after(name, "LANG") ||
+				nc_text_after(name, "UV_") || nc_text_after(name, "SSL_") ||
+				nc_text_after(name, "OPENSSL_") || nc_text_after(name, "TZ") ||
+				nc_text_after(name, "FORCE_COLOR") ||
+				nc_text_after(name, "MALLOC_") || nc_text_after(name, "GLIBC_"))
+				return false;
+		}
+	return true;
+}
+
+uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution)
+{
+	uint64_t box_id = 0;
+
+	if (!pool || pool->script.size == 0 || !suits_node(execution))
+		return 0;
+	pool->node.arrived++;
+	pool->node.used_ns = nc_clock_ns();
+	for (size_t i = 0; i < WAITERS_MAX && box_id == 0; i++) {
+		struct waiter *waiter = &pool->waiter[i];
+
+		if (!waiter->waits)
+			continue;
+		box_id = waiter->box_id;
+		nc_command_release(waiter->command);
+		*waiter = (struct waiter){.pool = pool};
+	}
+	/* the next one is begun now, and more if they come faster than the clock ticks */
+	if (pool->node.arrived > pool->node.ready && pool->node.ready < WAITERS_MAX)
+		pool->node.ready++;
+	keep_waiters(pool);
+	return box_id;
+}
+
+static void prepare_node(struct nc_pool *pool)
+{
+	const char *const words[] = {
+		"node", "--require", "/workspace/" SCRIPT_NAME, "/workspace/main.js", NULL};
+	const char *const none[] = {NULL};
+
+	nc_pack_add(&pool->script, SCRIPT_NAME, nc_ahead_script,
+		(size_t)(nc_ahead_script_end - nc_ahead_script), false);
+	nc_pack_add(&pool->script, ADDON_NAME, nc_ahead_object,
+		(size_t)(nc_ahead_object_end - nc_ahead_object), false);
+	nc_pack_end(&pool->script);
+	for (const char *const *word = words; *word; word++)
+		nc_word_add(&pool->argv, *word);
+	nc_env_fill(&pool->env, "/workspace", "/tmp", none);
+	for (size_t i = 0; i < WAITERS_MAX; i++)
+		pool->waiter[i].pool = pool;
+}
+
 static void close_timer(uv_handle_t *handle)
 {
 	free(handle);
@@ -368,7 +555,13 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *tex
 		free(timer);
 		return -ENOMEM;
 	}
-	*pool = (struct nc_pool){.hub = hub, .say = say, .timer = timer, .object = NC_BUF(16 * MB)};
+	*pool = (struct nc_pool){.hub = hub,
+		.say = say,
+		.timer = timer,
+		.object = NC_BUF(16 * MB),
+		.script = NC_BUF(16 * MB),
+		.argv = NC_WORD_LIST,
+		.env = NC_WORD_LIST};
 	nc_pack_add(&pool->object, OBJECT_NAME, nc_zygote_object, object_size(), false);
 	nc_pack_end(&pool->object);
 	timer->data = pool;
@@ -377,6 +570,8 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *tex
 	uv_unref((uv_handle_t *)timer);
 	pool->neutral = (struct zygote){.pool = pool, .lends = true, .used_ns = nc_clock_ns()};
 	keep_ready(&pool->neutral, READY_MIN);
+	if (object_size() > 0)
+		prepare_node(pool);
 	if (pool->object.error == 0 && object_size() > 0)
 		(void)find(pool, "", PLAIN);
 	*ret_pool = pool;
@@ -396,6 +591,12 @@ void nc_pool_free(struct nc_pool *pool)
 		nc_buf_done(&zygote->argv.buf);
 		nc_buf_done(&zygote->env.buf);
 	}
+	for (size_t i = 0; i < WAITERS_MAX; i++)
+		if (pool->waiter[i].command)
+			nc_command_disown(pool->waiter[i].command);
+	nc_buf_done(&pool->script);
+	nc_buf_done(&pool->argv.buf);
+	nc_buf_done(&pool->env.buf);
 	uv_close((uv_handle_t *)pool->timer, close_timer);
 	nc_buf_done(&pool->object);
 	free(pool);

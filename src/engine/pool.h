@@ -17,4 +17,10 @@ void nc_pool_free(struct nc_pool *pool);
 /* The zygote for the first program of this execution; 0: there is none, or not yet. */
 uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *execution);
 
+/*
+ * A box in which an interpreter waits for the first program of this execution, which is the
+ * caller's now: its order is an NC_BOX_NEXT. 0: there is none.
+ */
+uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution);
+
 #endif

@@ -56,8 +56,8 @@ struct nc_request_network {
 	struct nc_request_limit bytes, requests, rate_mbps;
 	bool strict; /* TLS must greet the host that was asked for */
 	/*
-	 * Of the caller, not of the request: he owns this machine, so that where the policy lists no
-	 * hosts he may name any. Others reach what a policy lists.
+	 * Of the caller, not of the request: he owns this machine, so that where the policy lists
+	 * no hosts he may name any. Others reach what a policy lists.
 	 */
 	bool trusted;
 	struct nc_request_secrets {

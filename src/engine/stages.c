@@ -369,7 +369,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
 	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
-		!execution->reach && execution->environment.dir_fd < 0)
+		!execution->reach && execution->environment.dir_fd < 0 && !execution->took)
 		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR;
@@ -381,7 +381,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	order->argv = nc_word_view(&execution->argv);
 	order->env = nc_word_view(&execution->env);
 	spec->order = order;
-	spec->next = !stage->first;
+	spec->next = !stage->first || execution->took;
 	spec->image_fd = spec->input_fd = -EBADF;
 	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;
 	if (stage->packs) {

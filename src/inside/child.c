@@ -36,6 +36,7 @@
 /* nacre-files, or the pipe with files, or a zygote's socket: what comes behind the streams. */
 #define FILES_FD 4
 #define HAS_FOURTH (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_ZYGOTE)
+_Static_assert(READY_FD == NC_AHEAD_FD, "where a program looks for it");
 _Static_assert(FILES_FD == NC_ZYGOTE_FD, "where a zygote looks for it");
 
 /* How often a sweeper looks whether all are gone. */
@@ -469,10 +470,24 @@ static int is_held(const struct nc_box_order *order, uint32_t landlock, bool lis
 	return (order->flags & NC_ORDER_MUST_REPORT) && !listens ? -EOPNOTSUPP : 0;
 }
 
+/* For a program that will take its order itself, and what it has to know for that. */
+static int keep_channel(const struct nc_payload *payload, const struct nc_held *held, char **env)
+{
+	static char variable[64];
+
+	(void)snprintf(variable, sizeof(variable), NC_AHEAD_VARIABLE "=%u,%d,%d",
+		payload->group ? payload->group->parent->can : 0, held->landlock, held->listens);
+	while (*env)
+		env++;
+	env[0] = variable;
+	env[1] = NULL;
+	return checked(fcntl(held->channel_fd, F_SETFD, 0));
+}
+
 void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	struct nc_child_program *ret_program)
 {
-	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
+	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 2];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
 	char failed[NC_PATH_MAX + 1];
@@ -489,15 +504,24 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	else
 		STEP(held->channel_fd, "take over the pipes", take_stdio(packet.fds));
 	files_fd = order.flags & HAS_FOURTH ? packet.fds[3] : -EBADF;
-	STEP(held->channel_fd, "close what came with the order",
-		keep_only(&held->channel_fd, files_fd));
-	if (!payload->zygote) /* whose children have limits of their own */
+	if (payload->ahead) { /* it has some of its own by now */
+		for (size_t i = 0; i < 3; i++)
+			(void)nc_fd_close(packet.fds[i]);
+	} else {
+		STEP(held->channel_fd, "close what came with the order",
+			keep_only(&held->channel_fd, files_fd));
+		files_fd = files_fd >= 0 ? FILES_FD : -EBADF;
+	}
+	/* those of what comes later may be others */
+	if (!(order.flags & (NC_ORDER_ZYGOTE | NC_ORDER_AHEAD)))
 		STEP(held->channel_fd, "set limits", set_limits(payload, &order.limits));
 	STEP(held->channel_fd, "change the directory", go_to(order.dir));
 	if (order.flags & NC_ORDER_PACK) {
-		STEP(held->channel_fd, "put the files", nc_put(FILES_FD, failed));
-		(void)close(FILES_FD);
+		STEP(held->channel_fd, "put the files", nc_put(files_fd, failed));
+		(void)close(files_fd);
 	}
+	if (order.flags & NC_ORDER_AHEAD)
+		STEP(held->channel_fd, "keep the channel", keep_channel(payload, held, env));
 	if (order.flags & NC_ORDER_ZYGOTE)
 		STEP(held->channel_fd, "keep the socket", checked(fcntl(FILES_FD, F_SETFD, 0)));
 	*ret_program = (struct nc_child_program){argv, env, (order.flags & NC_ORDER_FILES) != 0};

@@ -4,6 +4,15 @@
 
 #include <stdint.h>
 
+/*
+ * A program that was started ahead of its order (NC_ORDER_AHEAD) has the channel of its payload,
+ * the variable with what that knows (groups, Landlock's ABI, whether refusals are reported), and
+ * says one byte when it waits.
+ */
+#define NC_AHEAD_FD 3
+#define NC_AHEAD_VARIABLE "NACRE_AHEAD"
+#define NC_AHEAD_READY "a"
+
 /* The zygote's end of its socket to the spawner. */
 #define NC_ZYGOTE_FD 4
 

@@ -107,7 +107,9 @@ enum nc_box_order_flag {
 	NC_ORDER_PACK = 1 << 10,
 	/* its program is a zygote: NC_BOX_READY with its id makes it lend its children to boxes */
 	NC_ORDER_ZYGOTE = 1 << 11,
-	NC_ORDER_FLAGS = (1 << 12) - 1,
+	/* its program is started now, and told what to run by NC_BOX_NEXT; STARTED: it waits */
+	NC_ORDER_AHEAD = 1 << 12,
+	NC_ORDER_FLAGS = (1 << 13) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */

@@ -731,6 +731,8 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 		box->report_fd = nc_fd_close(box->report_fd);
 		return 1;
 	}
+	if (box->ahead && packet.size == 1 && packet.data[0] == NC_AHEAD_READY[0])
+		return 2;
 	if (packet.data[0] != NC_PAYLOAD_HELD || packet.size != sizeof(report))
 		return failed_child((const char *)packet.data, (ssize_t)packet.size, err);
 	memcpy(&report, packet.data, sizeof(report));

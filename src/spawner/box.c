@@ -77,6 +77,7 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
+	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
 	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {
 		box->kept_fd[i] = order->fds[order->n_fds - 3 + i];
 		order->fds[order->n_fds - 3 + i] = -EBADF;
@@ -230,9 +231,16 @@ int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	struct nacre_err *err)
 {
-	int r = nc_cgroup_remove(&box->group);
+	int r;
 
+	if (box->state == NC_BOX_WAITING) {
+		note_order(box, order);
+		box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
+		box->state = NC_BOX_STARTING;
+		return nc_birth_deliver(nursery, box, err);
+	}
 	assert(box->state == NC_BOX_STAYS);
+	r = nc_cgroup_remove(&box->group);
 	close_kept(box);
 	note_order(box, order);
 	box->billed = false;
@@ -304,9 +312,15 @@ int nc_box_heard(struct nc_box *box, struct nacre_err *err)
 
 	if (r <= 0)
 		return r;
-	if (box->state == NC_BOX_WAITING)
+	if (r == 1 && (box->state == NC_BOX_WAITING ||
+			      (box->order && box->order->order.flags & NC_ORDER_AHEAD)))
 		return nc_err_set(err, -ECHILD, "The box died while it waited");
 	drop_order(box);
+	if (r == 2) {
+		box->state = NC_BOX_WAITING;
+		box->deadline_ns = UINT64_MAX;
+		return 0;
+	}
 	nc_cgroup_limit_close(&box->group);
 	box->started_ns = nc_clock_ns();
 	box->deadline_ns = box->started_ns + box->limits.wall_ms * NC_NS_PER_MS;

@@ -61,6 +61,7 @@ struct nc_box {
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
+	bool ahead;		      /* its program waits for an order, or will */
 	bool told;		      /* its end was told before it was gone */
 	bool scratch_made;	      /* a process box has its directories */
 	bool stays;		      /* it outlives the command */
@@ -112,7 +113,10 @@ int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_er
 /* The zygote has answered. */
 int nc_box_lent(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
-/* The payload has reported; the state is NC_BOX_RUNS once it has become its program. */
+/*
+ * The payload has reported; the state is NC_BOX_RUNS once it has become its program, and
+ * NC_BOX_WAITING once a program that was started ahead waits for its order.
+ */
 int nc_box_heard(struct nc_box *box, struct nacre_err *err);
 
 /* Kills and forgets what there is of a box that could not be made; its end follows by itself. */
@@ -146,7 +150,7 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now);
  */
 bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now);
 
-/* Gives a box that stays its next command. */
+/* Gives a box that stays its next command, or a program that waits its order. */
 int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	struct nacre_err *err);
 

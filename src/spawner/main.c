@@ -241,8 +241,10 @@ static void tell_failure(uint64_t id, const struct nacre_err *err)
 
 static void tell_start(struct nc_box *box)
 {
-	const struct nc_box_start start = {box->end.id, box->started_ns - box->ordered_ns,
-		box->terminal_fd >= 0, box->door_fd >= 0};
+	const bool waits = box->state == NC_BOX_WAITING;
+	const struct nc_box_start start = {box->end.id,
+		waits ? 0 : box->started_ns - box->ordered_ns, box->terminal_fd >= 0,
+		box->door_fd >= 0};
 	struct nc_wire_out out;
 	int fds[2];
 	size_t n = 0;
@@ -258,7 +260,8 @@ static void tell_start(struct nc_box *box)
 		box->kept_fd[0] = take_fd(box->terminal_fd);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
-	testify(box, false);
+	if (!waits)
+		testify(box, false);
 }
 
 static void tell_end(const struct nc_box *box)
@@ -663,7 +666,8 @@ static int handle_next(struct nc_wire_in *in)
 		order.home > 0)
 		return -EBADMSG;
 	box = find_box(order.id);
-	if (!box || box->state != NC_BOX_STAYS) { /* it has died meanwhile: its end was told */
+	if (!box || (box->state != NC_BOX_STAYS && (box->state != NC_BOX_WAITING || !box->ahead))) {
+		/* it has died meanwhile: its end was told */
 		nc_err_set(&err, -ESRCH, "There is no such box, or a command runs in it");
 		tell_failure(order.id, &err);
 		return 0;
@@ -868,7 +872,7 @@ static void handle_box(struct nc_box *box)
 		birth_step(box, nc_box_lent(&spawner.nursery, box, &err), &err);
 	} else if (box->state == NC_BOX_WAITING || box->state == NC_BOX_STARTING) {
 		birth_step(box, nc_box_heard(box, &err), &err);
-		if (box->state == NC_BOX_RUNS)
+		if (box->state == NC_BOX_RUNS || (box->ahead && box->state == NC_BOX_WAITING))
 			begin_life(box);
 	} else {
 		end_step(box);
