@@ -14,4 +14,11 @@ for (const word of words.slice(behind)) {
   const at = word.indexOf('=', 1);
   if (at > 0) process.env[word.slice(0, at)] = word.slice(at + 1);
 }
+// threads would load this again, which is gone
+const threads = require('worker_threads');
+const Thread = threads.Worker;
+threads.Worker = class Worker extends Thread {
+  constructor(file, options) { super(file, { execArgv: [], ...options }); }
+};
+require('module').syncBuiltinESMExports();
 delete require.cache[__filename];

@@ -590,7 +590,7 @@ static bool is_further(const struct nc_box_order *order)
 
 static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
 {
-	uint32_t had = home->first->order.flags;
+	uint32_t had = home->first ? home->first->order.flags : 0;
 
 	if (had & NC_ORDER_HOME)
 		had |= NC_ORDER_TTY;

@@ -48,10 +48,10 @@ def execute(daemon, code, **fields):
     return answer.json()
 
 
-def plain(tmp_path, code, **fields):
+def plain(tmp_path, code, language="python", **fields):
     """The same by `nacre run`, which has nothing ready."""
     request = tmp_path / "request.json"
-    request.write_text(json.dumps({"code": code, "language": "python", **fields}))
+    request.write_text(json.dumps({"code": code, "language": language, **fields}))
     done = subprocess.run([NACRE, "run", "--json", "--request", request], capture_output=True, text=True, env=environment(tmp_path), timeout=60)
     return json.loads(done.stdout)
 
