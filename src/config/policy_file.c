@@ -100,11 +100,22 @@ static const struct nc_field floor_fields[] = {
 
 static const struct nc_field alert_fields[] = {NC_SIGNAL_IDS(THRESHOLD) END};
 
+const char *const nc_policy_overs[NC_OVER_MAX + 1] = {"refuse", "freeze", "end", NULL};
+
 static const struct nc_field network_fields[] = {
 	{.name = "allow",
 		.type = NC_FIELD_LIST,
 		.is_word = nc_host_is_pattern,
 		.expected = NC_HOST_EXPECTED},
+	{.name = "inner",
+		.type = NC_FIELD_LIST,
+		.offset = sizeof(struct nc_value),
+		.is_word = nc_host_is_pattern,
+		.expected = NC_HOST_EXPECTED},
+	{.name = "over_budget",
+		.type = NC_FIELD_CHOICE,
+		.offset = 2 * sizeof(struct nc_value),
+		.choices = nc_policy_overs},
 	END,
 };
 

@@ -31,6 +31,14 @@ enum nc_policy_response {
 	NC_RESPOND_MAX,
 };
 
+/* What happens to a box that is over a limit of its network. */
+enum nc_policy_over {
+	NC_OVER_REFUSE, /* all that it asks for from then on */
+	NC_OVER_FREEZE, /* as well: it stands still */
+	NC_OVER_END,
+	NC_OVER_MAX,
+};
+
 /* What the layer inside of interpreters does. */
 enum nc_policy_hooks {
 	NC_HOOKS_OFF,
@@ -55,7 +63,9 @@ struct nc_policy_values {
 	struct nc_value alert[NC_SIGNAL_MAX];	     /* thresholds; 0: never */
 	struct nc_value respond[NC_POLICY_LEVELS];   /* enum nc_policy_response, by severity */
 	struct {
-		struct nc_value allow; /* see config/host.h */
+		struct nc_value allow;	     /* see config/host.h */
+		struct nc_value inner;	     /* the same, wherever their names lead */
+		struct nc_value over_budget; /* enum nc_policy_over */
 	} network;
 };
 
@@ -75,6 +85,7 @@ extern const char *const nc_policy_levels[NC_POLICY_LEVELS + 1];
 extern const char *const nc_policy_verdicts[];
 extern const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1];
 extern const char *const nc_policy_grades[];
+extern const char *const nc_policy_overs[NC_OVER_MAX + 1];
 
 /* The names of tenants, and of what else a file may name freely; as in requests. */
 bool nc_policy_is_tenant(const char *name);

@@ -68,6 +68,8 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 		nc_command_cancel(execution->command);
 	}
 
+	if (door_fd >= 0)
+		nc_access_on_over(execution->reach, nc_vigil_over, execution);
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;

@@ -64,7 +64,7 @@ struct nc_step_state {
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
 	struct nc_rate output_rate, start_rate, memory_rate, fork_rate; /* while it runs */
-	struct nc_diagnostic diagnostic;		     /* message "" if there is none */
+	struct nc_diagnostic diagnostic; /* message "" if there is none */
 };
 
 struct nc_execution {
@@ -97,7 +97,8 @@ struct nc_execution {
 	bool environment_built;	 /* for this execution */
 	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
-	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
+	uv_timer_t *watch;	    /* looks at it from time to time; NULL: nobody does */
+	struct nc_alert frozen_for; /* id NULL: it was not frozen */
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;

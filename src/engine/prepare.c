@@ -128,7 +128,8 @@ static int check_network(struct nc_execution *execution)
 	struct nacre_err err = {0};
 
 	if (nc_access_new(nc_engine_setup(execution->engine)->network, execution->terms,
-		    &execution->request.network, &execution->reach, &err) == 0)
+		    execution->request.tenant, &execution->request.network, &execution->reach,
+		    &err) == 0)
 		return 0;
 	nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);
 	return nc_execution_fail(execution, "blocked", "%s", err.message);

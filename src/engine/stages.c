@@ -361,7 +361,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
 	if (stage->first && !is_build(stage, execution) && execution->reach)
-		order->flags |= NC_ORDER_DOOR;
+		order->flags |= NC_ORDER_DOOR |
+				(nc_access_has_guests(execution->reach) ? NC_ORDER_GUESTS : 0U);
 	/* what compilers are shown is what the key of their program covers */
 	if (stage->first && !is_build(stage, execution) && execution->environment.dir_fd >= 0) {
 		order->n_layers = 1;

@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 5U
+#define NC_BOXWIRE_VERSION 6U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -22,8 +22,8 @@ enum nc_box_message {
 	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
 	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
 	NC_BOX_SIGNAL,
-	NC_BOX_FREEZE,	  /* u64 id, u8: whether it and those at home in it stand still */
-	NC_BOX_ASK,	  /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
+	NC_BOX_FREEZE, /* u64 id, u8: whether it and those at home in it stand still */
+	NC_BOX_ASK,    /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
 	NC_BOX_STARTED,	      /* struct nc_box_start; fds: its terminal, its door */
@@ -31,7 +31,8 @@ enum nc_box_message {
 	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
 	/*
 	 * After a restart, a kept box: u64 id, u64 home; fds: the worker's ends of its three
-	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED follows if that is known.
+	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED
+	 * follows if that is known.
 	 */
 	NC_BOX_ADOPT,
 	NC_BOX_TOLD, /* struct nc_box_now */
@@ -100,12 +101,20 @@ enum nc_box_order_flag {
 	 */
 	NC_ORDER_HOME = 1 << 8,
 	NC_ORDER_ALONE = 1 << 9, /* in a process box: it can make no processes */
-	NC_ORDER_FLAGS = (1 << 10) - 1,
+	/*
+	 * Others come in to it: what is handed out as its door is a SOCK_SEQPACKET socket in which
+	 * one message waits, with the door and NC_DOOR_GUESTS unconnected TCP sockets of its
+	 * network
+	 */
+	NC_ORDER_GUESTS = 1 << 10,
+	NC_ORDER_FLAGS = (1 << 11) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
 #define NC_DOOR_PORT 888U
 #define NC_DOOR_URL "http://127.0.0.1:888"
+/* How many can be in a box of a group at once. */
+#define NC_DOOR_GUESTS 12U
 
 struct nc_box_order {
 	uint64_t id;

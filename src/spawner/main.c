@@ -523,6 +523,7 @@ static bool order_is_sane(const struct nc_box_order *order)
 	       descriptors_are_sane(order) &&
 	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY)) &&
 	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
 
