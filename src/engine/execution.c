@@ -349,7 +349,7 @@ static void begin_stage(struct nc_execution *execution)
 	int r;
 
 	if (stage->first)
-		execution->box_id = nc_hub_box_id(hub);
+		execution->last_box_id = execution->box_id = nc_hub_box_id(hub);
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
 		nc_unpack_done(&execution->unpack);
 		execution->unpack_error = 0;

@@ -106,7 +106,8 @@ struct nc_execution {
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
-	uint64_t box_id; /* 0: there is none */
+	uint64_t box_id;      /* 0: there is none */
+	uint64_t last_box_id; /* the one that it had; 0: it had none */
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
