@@ -53,8 +53,9 @@ enum nc_policy_hooks {
 
 /* What a policy says; whatever is not given is left to those that it stands on. */
 struct nc_policy_values {
-	struct nc_value mode;  /* enum nc_policy_mode */
-	struct nc_value hooks; /* enum nc_policy_hooks */
+	struct nc_value mode;	/* enum nc_policy_mode */
+	struct nc_value hooks;	/* enum nc_policy_hooks */
+	struct nc_value decoys; /* 1: there are some */
 	struct nc_language_policy language[NC_LANGUAGE_MAX];
 	struct nc_value severity[NC_RULE_MAX];	     /* enum nc_severity */
 	struct nc_value risk[NC_POLICY_LEVELS];	     /* enum nc_verdict */

@@ -30,6 +30,7 @@ enum nc_stage_kind {
 	NC_STAGE_COMPILE, /* in a box of its own */
 	NC_STAGE_FETCH,	  /* the program comes out of that */
 	NC_STAGE_RUN,
+	NC_STAGE_LOOK,	  /* at decoys, which go */
 	NC_STAGE_CAPTURE, /* files come out */
 };
 
@@ -39,8 +40,8 @@ struct nc_stage {
 	bool first, last; /* in its box */
 };
 
-/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
-#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 1)
+/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, one LOOK and one CAPTURE. */
+#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 2)
 
 /* One program of the workflow, and what became of it. */
 struct nc_step_state {
@@ -97,7 +98,8 @@ struct nc_execution {
 	bool environment_built;	 /* for this execution */
 	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
-	uv_timer_t *watch;	    /* looks at it from time to time; NULL: nobody does */
+	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
+	size_t decoys_touched;
 	struct nc_alert frozen_for; /* id NULL: it was not frozen */
 	struct nc_command *command;
 	struct nc_box_order order;
