@@ -168,8 +168,9 @@
 #define NC_TRUSTED_MAX (2U * 1024 * 1024)
 /* The certificate that boxes with secrets in TLS have to trust. */
 #define NC_EGRESS_AUTHORITY_MAX 4095U
-/* Names of groups and of their members. */
+/* Names of members of groups, and of groups: a tenant's, with whose they are. */
 #define NC_EGRESS_NAME_MAX 63U
+#define NC_EGRESS_GROUP_MAX (2 * NC_REQUEST_NAME_MAX + 1)
 /* The head of a request or a reply, and its fields. */
 #define NC_EGRESS_HEAD_MAX (32U * 1024)
 #define NC_EGRESS_FIELDS_MAX 128U

@@ -14,7 +14,7 @@ void nc_pack_put_head(unsigned char out[static NC_PACK_HEAD_SIZE], const struct 
 	uint64_t size = htole64(head->size);
 
 	out[0] = (unsigned char)head->kind;
-	out[1] = head->executable;
+	out[1] = head->old ? 2 : head->executable;
 	memcpy(out + 2, &path_size, 2);
 	memcpy(out + 4, &error, 4);
 	memcpy(out + 8, &size, 8);
@@ -23,7 +23,7 @@ void nc_pack_put_head(unsigned char out[static NC_PACK_HEAD_SIZE], const struct 
 int nc_pack_get_head(
 	const unsigned char in[static NC_PACK_HEAD_SIZE], struct nc_pack_head *ret_head)
 {
-	struct nc_pack_head head = {.executable = in[1] == 1};
+	struct nc_pack_head head = {.executable = in[1] == 1, .old = in[1] == 2};
 
 	memcpy(&head.path_size, in + 2, 2);
 	memcpy(&head.error, in + 4, 4);
@@ -31,7 +31,7 @@ int nc_pack_get_head(
 	head.path_size = le16toh(head.path_size);
 	head.error = le32toh(head.error);
 	head.size = le64toh(head.size);
-	if (in[0] >= NC_PACK_KIND_MAX || in[1] > 1 || head.path_size > NC_PATH_MAX ||
+	if (in[0] >= NC_PACK_KIND_MAX || in[1] > 2 || head.path_size > NC_PATH_MAX ||
 		(in[0] == NC_PACK_END) != (head.path_size == 0))
 		return -EBADMSG;
 	head.kind = in[0];

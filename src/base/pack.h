@@ -20,6 +20,7 @@ enum nc_pack_kind {
 struct nc_pack_head {
 	enum nc_pack_kind kind;
 	bool executable;
+	bool old; /* it gets a time long past, as if nobody had read it since it was written */
 	uint16_t path_size; /* without a NUL; 0 for NC_PACK_END */
 	uint32_t error;	    /* errno, or 0 */
 	uint64_t size;

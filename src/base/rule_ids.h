@@ -97,7 +97,8 @@ enum nc_rule_id {
 	/* what the hook inside of the interpreter told */ \
 	X(LANGUAGE_REFUSALS, "language_refusals") \
 	X(START_RATE, "programs_per_second") \
-	X(SECRETS_PROBED, "secrets_probed") /* different places */
+	X(SECRETS_PROBED, "secrets_probed") /* different places */ \
+	X(DECOYS_TOUCHED, "decoys_touched") /* files that are there for that alone */
 /* clang-format on */
 
 enum nc_signal {

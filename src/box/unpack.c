@@ -121,19 +121,27 @@ int nc_unpack_add(struct nc_unpack *unpack, const char *data, size_t size)
 	return 0;
 }
 
-void nc_pack_add(
-	struct nc_buf *stream, const char *path, const char *data, size_t size, bool executable)
+static void add(struct nc_buf *stream, struct nc_pack_head head, const char *path, const char *data)
 {
-	struct nc_pack_head head = {.kind = NC_PACK_FILE,
-		.executable = executable,
-		.path_size = (uint16_t)strlen(path),
-		.size = size};
 	unsigned char bytes[NC_PACK_HEAD_SIZE];
 
+	head.kind = NC_PACK_FILE;
+	head.path_size = (uint16_t)strlen(path);
 	nc_pack_put_head(bytes, &head);
 	nc_buf_add(stream, bytes, sizeof(bytes));
 	nc_buf_adds(stream, path);
-	nc_buf_add(stream, data, size);
+	nc_buf_add(stream, data, head.size);
+}
+
+void nc_pack_add(
+	struct nc_buf *stream, const char *path, const char *data, size_t size, bool executable)
+{
+	add(stream, (struct nc_pack_head){.executable = executable, .size = size}, path, data);
+}
+
+void nc_pack_add_old(struct nc_buf *stream, const char *path, const char *data, size_t size)
+{
+	add(stream, (struct nc_pack_head){.old = true, .size = size}, path, data);
 }
 
 void nc_pack_end(struct nc_buf *stream)

@@ -39,6 +39,9 @@ int nc_unpack_add(struct nc_unpack *unpack, const char *data, size_t size);
 /* Adds a file to a stream for nacre-files, or its end. */
 void nc_pack_add(
 	struct nc_buf *stream, const char *path, const char *data, size_t size, bool executable);
+/* The same, with a time long past: nc_pack_head.old. */
+void nc_pack_add_old(struct nc_buf *stream, const char *path, const char *data, size_t size);
+
 void nc_pack_end(struct nc_buf *stream);
 
 #endif

@@ -82,7 +82,7 @@ static int show_value(
 	nc_buf_cleanup struct nc_buf text = NC_BUF(4U * 1024 * 1024);
 
 	/* what is nowhere decided has no value to show; a path may be none */
-	if (!value->given && field->type != NC_FIELD_PATH)
+	if (!value->given && field->type != NC_FIELD_PATH && field->type != NC_FIELD_WORD)
 		return 0;
 	nc_value_text(field, value, &text);
 	if (text.error < 0)
@@ -161,10 +161,9 @@ const struct nc_verb nc_verb_config = {
 	.name = "config",
 	.summary = "Check or show the configuration",
 	.arguments = "VERB",
-	.details =
-		"Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
-		"serve.yaml from one directory: --config DIR, else /etc/nacre, else\n"
-		"~/.config/nacre. None is needed.",
+	.details = "Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
+		   "serve.yaml from one directory: --config DIR, else /etc/nacre, else\n"
+		   "~/.config/nacre. None is needed.",
 	.example = "nacre config show --json",
 	.verbs = verbs,
 	.without_config = true,

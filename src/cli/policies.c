@@ -26,7 +26,7 @@ int nc_policy_open(const struct nc_cli *cli, const char *word, const char *tenan
 
 void nc_value_text(const struct nc_field *field, const struct nc_value *value, struct nc_buf *out)
 {
-	if (field->type == NC_FIELD_PATH) {
+	if (field->type == NC_FIELD_PATH || field->type == NC_FIELD_WORD) {
 		nc_buf_adds(out, value->n_list > 0 ? value->list[0] : "none");
 		return;
 	}
@@ -63,7 +63,7 @@ json_t *nc_value_json(const struct nc_field *field, const struct nc_value *value
 		return json_real((double)value->number / 1000);
 	if (field->type == NC_FIELD_CHOICE)
 		return json_string(field->choices[value->number]);
-	if (field->type == NC_FIELD_PATH)
+	if (field->type == NC_FIELD_PATH || field->type == NC_FIELD_WORD)
 		return value->n_list > 0 ? json_string(value->list[0]) : json_null();
 	return list_json(value);
 }

@@ -25,6 +25,7 @@
 #include "kernel/filter.h"
 #include "server/archive.h"
 #include "server/courier.h"
+#include "server/exporter.h"
 #include "server/listen.h"
 #include "server/server.h"
 #include "server/tls.h"
@@ -72,7 +73,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, courier_fd, image_store_fd;
+	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd;
 	int config_fd; /* or -EBADF: there is no configuration */
 	struct nc_tls *tls;
 	struct nc_manager manager;
@@ -164,6 +165,11 @@ static int open_all(
 			return r;
 		opened->courier_fd = r;
 	}
+	if (config->serve.tracing.endpoint.n_list > 0) {
+		r = opened->exporter_fd = nc_exporter_start(&config->serve.tracing, ranges, err);
+		if (r < 0)
+			return r;
+	}
 	if (!arg_certificate != !arg_key)
 		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
 	r = nc_manager_open(&opened->manager, err);
@@ -254,6 +260,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.serve_fd = opened->serve_fd,
 		.archive_fd = opened->archive_fd,
 		.courier_fd = opened->courier_fd,
+		.exporter_fd = opened->exporter_fd,
 		.listen_fds = opened->listen_fd,
 		.n_listen_fds = opened->n_listen_fds,
 		.tls = opened->tls,
@@ -334,6 +341,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.state_fd = -EBADF,
 		.archive_fd = -EBADF,
 		.courier_fd = -EBADF,
+		.exporter_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};

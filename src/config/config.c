@@ -180,6 +180,34 @@ static bool is_address(const char *text)
 	return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
 }
 
+/* Of a request to somebody else's server, so that it can end none and begin none. */
+static bool is_header(const char *text)
+{
+	size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "0123456789-_");
+
+	if (name == 0 || text[name] != ':' || text[name + 1] != ' ' || strlen(text) > 1024)
+		return false;
+	for (const char *at = text; *at; at++)
+		if (*at < ' ' || *at > '~')
+			return false;
+	return true;
+}
+
+#define TRACING(member, ...)                                                                       \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_tracing_values, member), __VA_ARGS__ \
+	}
+
+static const struct nc_field tracing_fields[] = {
+	TRACING(endpoint, .type = NC_FIELD_WORD, .is_word = is_address,
+		.expected = "an address such as http://127.0.0.1:4318/v1/traces"),
+	TRACING(headers, .type = NC_FIELD_LIST, .is_word = is_header,
+		.expected = "'Name: value', printable, at most 1024 bytes"),
+	TRACING(sample, .type = NC_FIELD_MILLI, .preset = "1", .max = 1000),
+	END,
+};
+
 #define SERVE(member, ...)                                                                         \
 	{                                                                                          \
 		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
@@ -189,6 +217,7 @@ static const struct nc_field serve_fields[] = {
 	SERVE(allowed_origins, .type = NC_FIELD_LIST),
 	SERVE(webhooks, .type = NC_FIELD_LIST, .is_word = is_address,
 		.expected = "an address such as https://example.org/hook"),
+	SERVE(tracing, .type = NC_FIELD_GROUP, .fields = tracing_fields),
 	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
 	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
 	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,

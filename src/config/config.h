@@ -99,6 +99,11 @@ struct nc_serve_config {
 	struct nc_value allowed_origins; /* pages of others that may ask, with a key */
 	struct nc_value drain_seconds;
 	struct nc_value webhooks; /* addresses that are told of alerts */
+	struct nc_tracing_values {
+		struct nc_value endpoint; /* where traces go, as OTLP/HTTP in JSON; or not given */
+		struct nc_value headers;  /* "Name: value", of each request to it */
+		struct nc_value sample; /* of requests whose caller does not say, in thousandths */
+	} tracing;
 	struct nc_quota_values quotas; /* of each tenant that has none of its own */
 	struct nc_map tenants;	       /* of struct nc_quota_values */
 	struct nc_map alerts;	       /* of struct nc_alert_values */

@@ -17,6 +17,7 @@ const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1] = {"filesystem"
 const char *const nc_policy_grades[] = {"none", "reduced", "full", NULL};
 
 static const char *const mode_names[NC_MODE_MAX + 1] = {"enforce", "audit", NULL};
+static const char *const switch_names[] = {"false", "true", NULL};
 static const char *const hooks_names[NC_HOOKS_MAX + 1] = {"off", "report", "enforce", NULL};
 
 #define END                                                                                        \
@@ -100,11 +101,22 @@ static const struct nc_field floor_fields[] = {
 
 static const struct nc_field alert_fields[] = {NC_SIGNAL_IDS(THRESHOLD) END};
 
+const char *const nc_policy_overs[NC_OVER_MAX + 1] = {"refuse", "freeze", "end", NULL};
+
 static const struct nc_field network_fields[] = {
 	{.name = "allow",
 		.type = NC_FIELD_LIST,
 		.is_word = nc_host_is_pattern,
 		.expected = NC_HOST_EXPECTED},
+	{.name = "inner",
+		.type = NC_FIELD_LIST,
+		.offset = sizeof(struct nc_value),
+		.is_word = nc_host_is_pattern,
+		.expected = NC_HOST_EXPECTED},
+	{.name = "over_budget",
+		.type = NC_FIELD_CHOICE,
+		.offset = 2 * sizeof(struct nc_value),
+		.choices = nc_policy_overs},
 	END,
 };
 
@@ -123,6 +135,10 @@ static const struct nc_field network_fields[] = {
 			.type = NC_FIELD_CHOICE,                                                   \
 			.offset = (base) + offsetof(struct nc_policy_values, hooks),               \
 			.choices = hooks_names},                                                   \
+		{.name = "decoys",                                                                 \
+			.type = NC_FIELD_CHOICE,                                                   \
+			.offset = (base) + offsetof(struct nc_policy_values, decoys),              \
+			.choices = switch_names},                                                  \
 		GROUP("python", base, language[NC_PYTHON], code_fields),                           \
 		GROUP("javascript", base, language[NC_JAVASCRIPT], code_fields),                   \
 		GROUP("typescript", base, language[NC_TYPESCRIPT], code_fields),                   \

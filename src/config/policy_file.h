@@ -31,6 +31,14 @@ enum nc_policy_response {
 	NC_RESPOND_MAX,
 };
 
+/* What happens to a box that is over a limit of its network. */
+enum nc_policy_over {
+	NC_OVER_REFUSE, /* all that it asks for from then on */
+	NC_OVER_FREEZE, /* as well: it stands still */
+	NC_OVER_END,
+	NC_OVER_MAX,
+};
+
 /* What the layer inside of interpreters does. */
 enum nc_policy_hooks {
 	NC_HOOKS_OFF,
@@ -45,8 +53,9 @@ enum nc_policy_hooks {
 
 /* What a policy says; whatever is not given is left to those that it stands on. */
 struct nc_policy_values {
-	struct nc_value mode;  /* enum nc_policy_mode */
-	struct nc_value hooks; /* enum nc_policy_hooks */
+	struct nc_value mode;	/* enum nc_policy_mode */
+	struct nc_value hooks;	/* enum nc_policy_hooks */
+	struct nc_value decoys; /* 1: there are some */
 	struct nc_language_policy language[NC_LANGUAGE_MAX];
 	struct nc_value severity[NC_RULE_MAX];	     /* enum nc_severity */
 	struct nc_value risk[NC_POLICY_LEVELS];	     /* enum nc_verdict */
@@ -55,7 +64,9 @@ struct nc_policy_values {
 	struct nc_value alert[NC_SIGNAL_MAX];	     /* thresholds; 0: never */
 	struct nc_value respond[NC_POLICY_LEVELS];   /* enum nc_policy_response, by severity */
 	struct {
-		struct nc_value allow; /* see config/host.h */
+		struct nc_value allow;	     /* see config/host.h */
+		struct nc_value inner;	     /* the same, wherever their names lead */
+		struct nc_value over_budget; /* enum nc_policy_over */
 	} network;
 };
 
@@ -75,6 +86,7 @@ extern const char *const nc_policy_levels[NC_POLICY_LEVELS + 1];
 extern const char *const nc_policy_verdicts[];
 extern const char *const nc_policy_properties[NC_POLICY_PROPERTIES + 1];
 extern const char *const nc_policy_grades[];
+extern const char *const nc_policy_overs[NC_OVER_MAX + 1];
 
 /* The names of tenants, and of what else a file may name freely; as in requests. */
 bool nc_policy_is_tenant(const char *name);

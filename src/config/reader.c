@@ -197,11 +197,12 @@ static int read_list(struct reader *reader, const struct nc_field *field, struct
 	}
 }
 
-static int read_path(struct reader *reader, const struct nc_field *field, struct nc_value *value)
+static int read_word(struct reader *reader, const struct nc_field *field, struct nc_value *value)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 
-	if (reader->event.type != YAML_SCALAR_EVENT || scalar_text(reader)[0] != '/')
+	if (field->type == NC_FIELD_PATH &&
+		(reader->event.type != YAML_SCALAR_EVENT || scalar_text(reader)[0] != '/'))
 		return fault(reader, "found %s, expected an absolute path", found(reader, quoted));
 	value->given = true;
 	value->line = line_of(reader);
@@ -313,8 +314,8 @@ static int read_value(struct reader *reader, const struct nc_field *field, void 
 		return read_list(reader, field, at);
 	if (field->type == NC_FIELD_MAP)
 		return read_map(reader, field, at);
-	if (field->type == NC_FIELD_PATH)
-		return read_path(reader, field, at);
+	if (field->type == NC_FIELD_PATH || field->type == NC_FIELD_WORD)
+		return read_word(reader, field, at);
 	return read_scalar(reader, field, at);
 }
 

@@ -33,6 +33,7 @@ int nc_scalar_read(const struct nc_field *field, const char *text, uint64_t *ret
 	case NC_FIELD_LIST:
 	case NC_FIELD_MAP:
 	case NC_FIELD_PATH:
+	case NC_FIELD_WORD:
 		break;
 	}
 	assert(false); /* not for groups, lists and paths */

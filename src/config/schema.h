@@ -22,6 +22,7 @@ enum nc_field_type {
 	NC_FIELD_CHOICE, /* one of the words in choices; the number is its index */
 	NC_FIELD_LIST,	 /* a list of words */
 	NC_FIELD_PATH,	 /* an absolute path, kept as a list of one; none is built in */
+	NC_FIELD_WORD,	 /* one word, kept in the same way */
 	NC_FIELD_MAP,	 /* groups by names of the file's own; at the offset is a struct nc_map */
 };
 
@@ -31,7 +32,7 @@ struct nc_value {
 	unsigned int line; /* where in the file; 0: built in */
 	const char *file;  /* of a merged value: the file that it is from; borrowed */
 	uint64_t number;   /* WHOLE, MILLI, CHOICE */
-	char **list;	   /* LIST, PATH: owned, NULL-terminated; NULL when empty */
+	char **list;	   /* LIST, PATH, WORD: owned, NULL-terminated; NULL when empty */
 	size_t n_list;
 };
 
@@ -56,7 +57,7 @@ struct nc_field {
 	const char *const *choices;    /* NULL-terminated */
 	const struct nc_field *fields; /* GROUP, MAP */
 	size_t size;		       /* MAP: of the struct that fields describe */
-	/* LIST: words, MAP: names; NULL: any will do. expected says which will. */
+	/* LIST, WORD: words, MAP: names; NULL: any will do. expected says which will. */
 	bool (*is_word)(const char *word);
 	const char *expected;
 };

@@ -140,12 +140,12 @@ static int new_socket(struct nc_conn *conn, int family)
 	const int on = 1;
 	int fd;
 
-	if (conn->member) {
-		if (conn->member->n_spares == 0)
-			return -EAGAIN;
-		return conn->member->spares[--conn->member->n_spares];
-	}
-	fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (!conn->member)
+		fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	else if (conn->member->n_spares > 0)
+		fd = conn->member->spares[--conn->member->n_spares];
+	else
+		return -EAGAIN;
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -186,8 +186,13 @@ static int dial_next(struct nc_conn *conn)
 	conn->dialled++;
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&there, size) < 0 && errno != EINPROGRESS)
-		return -errno;
+	if (connect(fd, (const struct sockaddr *)&there, size) < 0 && errno != EINPROGRESS) {
+		int r = -errno;
+
+		if (conn->member)
+			give_back(conn->member, take_fd(fd));
+		return r;
+	}
 	return nc_side_attach(&conn->server, &conn->door->egress->loop, take_fd(fd));
 }
 

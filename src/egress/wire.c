@@ -51,7 +51,7 @@ static int take_membership(struct nc_door_terms *terms, const struct nc_egress_t
 	const char *group = from->group ? from->group : "", *name = from->name ? from->name : "";
 	struct nc_host host;
 
-	if (strlen(group) > NC_EGRESS_NAME_MAX || strlen(name) > NC_EGRESS_NAME_MAX)
+	if (strlen(group) > NC_EGRESS_GROUP_MAX || strlen(name) > NC_EGRESS_NAME_MAX)
 		return -EINVAL;
 	if (!group[0] != !name[0])
 		return -EINVAL;
@@ -182,14 +182,14 @@ void nc_egresswire_put_terms(struct nc_wire_out *out, const struct nc_egress_ter
 
 int nc_egresswire_get_terms(struct nc_wire_in *in, struct nc_door_terms *ret_terms)
 {
-	char group[NC_EGRESS_NAME_MAX + 1], name[NC_EGRESS_NAME_MAX + 1];
+	char group[NC_EGRESS_GROUP_MAX + 1], name[NC_EGRESS_NAME_MAX + 1];
 	struct nc_egress_terms head = {.group = group, .name = name};
 	struct nc_door_terms terms;
 	size_t n;
 	int wrong;
 
 	head.strict = nc_wire_get_u8(in);
-	nc_wire_get_text(in, group, NC_EGRESS_NAME_MAX);
+	nc_wire_get_text(in, group, NC_EGRESS_GROUP_MAX);
 	nc_wire_get_text(in, name, NC_EGRESS_NAME_MAX);
 	get_limits(in, &head.limits);
 	wrong = nc_terms_init(&terms, &head);

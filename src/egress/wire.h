@@ -42,7 +42,7 @@ struct nc_door_terms {
 	struct nc_secrets secrets;
 	struct nc_egress_limits limits; /* no zero where zero has a default */
 	bool strict;
-	char group[NC_EGRESS_NAME_MAX + 1];
+	char group[NC_EGRESS_GROUP_MAX + 1];
 	char name[NC_EGRESS_NAME_MAX + 1];
 };
 

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "egress/reason.h"
 #include "engine/request.h"
 
 struct nc_network;
@@ -17,7 +18,7 @@ struct nc_terms;
  * Decides; borrows all of it. *ret_access is NULL if nothing is wanted. -EPERM with err: the policy
  * does not allow it; -EOPNOTSUPP with err: there is no way out here.
  */
-int nc_access_new(struct nc_network *network, const struct nc_terms *terms,
+int nc_access_new(struct nc_network *network, const struct nc_terms *terms, const char *tenant,
 	const struct nc_request_network *wanted, struct nc_access **ret_access,
 	struct nacre_err *err);
 
@@ -38,9 +39,19 @@ int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struc
 int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
 	const struct nc_request_network *wanted, struct nacre_err *err);
 
+/* Whether others of a group come in: its box is ordered with NC_ORDER_GUESTS. Accepts NULL. */
+bool nc_access_has_guests(const struct nc_access *access);
+
+/* A limit of its life was met, and more is to happen than that all is refused; perhaps again. */
+typedef void nc_access_over(void *context, enum nc_reason reason, enum nc_policy_over how);
+void nc_access_on_over(struct nc_access *access, nc_access_over *over, void *context);
+
 /* Whether a door is open: then nc_access_close() must be called, and done follows. */
 bool nc_access_is_open(const struct nc_access *access);
 void nc_access_close(struct nc_access *access, void (*done)(void *context), void *context);
+
+/* The same at once, and nobody is told. Accepts NULL. */
+void nc_access_leave(struct nc_access *access);
 
 /* What its programs find in their environment: "NAME=value" with a NUL each. */
 void nc_access_words(const struct nc_access *access, const char *workspace, struct nc_buf *words);
@@ -57,5 +68,11 @@ json_t *nc_access_usage(const struct nc_access *access);
 
 /* Appends what was refused, as denials. 0 or -ENOMEM. */
 int nc_access_denials(const struct nc_access *access, json_t *list);
+
+/*
+ * Every decision, counted by host, port and outcome, for the journal: `destinations`, and how many
+ * were about others than these. null: there was no network. NULL: no memory.
+ */
+json_t *nc_access_decisions(const struct nc_access *access);
 
 #endif

@@ -73,6 +73,7 @@ static void count(const struct nc_execution *execution, const struct nc_box_end 
 	value[NC_SIGNAL_OUTPUT_RATE] = per_second(output_bytes, usage->wall_ns) >> 20;
 	value[NC_SIGNAL_WRITE_RATE] = per_second(usage->io_written_bytes, usage->wall_ns) >> 20;
 	value[NC_SIGNAL_SWITCH_RATE] = per_second(usage->context_switches, usage->wall_ns);
+	value[NC_SIGNAL_DECOYS_TOUCHED] = execution->decoys_touched;
 	value[NC_SIGNAL_CPU_SECONDS] = (usage->cpu_user_us + usage->cpu_system_us) / 1000000;
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		count_step(&execution->step[i], signals);

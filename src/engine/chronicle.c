@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/poll.h"
+#include "engine/access.h"
 
 /* Code, output, error and the line. */
 #define ANSWERS_EACH 4U
@@ -262,6 +263,8 @@ static char *line_of(const struct nc_execution *execution, const json_t *reply)
 		return NULL;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		(void)json_object_set(body, same[i], json_object_get(reply, same[i]));
+	if (execution->reach)
+		(void)json_object_set_new(body, "decisions", nc_access_decisions(execution->reach));
 	set_digest(body, "code_sha256", code, strlen(code));
 	for (enum nc_stream i = 0; said && i < NC_STREAM_MAX; i++)
 		set_output_digest(body, names[i], &said->output[i]);

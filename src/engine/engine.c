@@ -280,6 +280,11 @@ bool nc_execution_has_begun(const struct nc_execution *execution)
 	return execution->admitted_ns > 0;
 }
 
+uint64_t nc_execution_box(const struct nc_execution *execution)
+{
+	return execution->last_box_id;
+}
+
 const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution)
 {
 	return &execution->limits;

@@ -84,6 +84,9 @@ const char *nc_execution_id(const struct nc_execution *execution);
 bool nc_execution_has_begun(const struct nc_execution *execution);
 const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution);
 
+/* The number of the last box that it had; 0: none. Valid in done(), too. */
+uint64_t nc_execution_box(const struct nc_execution *execution);
+
 /*
  * Other files are read from now on; executions that are under way keep what they began with, so
  * both must outlive those. policies is never NULL.

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/decoys.h"
 #include "engine/hooks.h"
 #include "engine/pool.h"
 #include "engine/programs.h"
@@ -69,6 +70,8 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 		nc_command_cancel(execution->command);
 	}
 
+	if (door_fd >= 0)
+		nc_access_on_over(execution->reach, nc_vigil_over, execution);
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;
@@ -142,6 +145,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	case NC_STAGE_PUT:
 	case NC_STAGE_HOOK:
 	case NC_STAGE_PROBE:
+	case NC_STAGE_LOOK:
 		nc_buf_add(&execution->said, data, size < room ? size : room);
 		break;
 	}
@@ -244,6 +248,7 @@ static int take_run(
 {
 	struct nc_step_state *step = step_of(execution);
 	bool good = nc_streq(nc_outcome_status(end), "success");
+	size_t behind = execution->n_stages; /* where the last run is over */
 
 	if (step->hooks)
 		nc_hook_reader_end(step->hooks, pass_error, execution);
@@ -253,10 +258,12 @@ static int take_run(
 	execution->ran_ns = nc_clock_ns();
 	if (!good)
 		diagnose(execution, step, NC_STEP_RUN);
-	if (good || end->cause == NC_CAUSE_CANCEL || execution->request.capture.count == 0)
+	while (behind > 0 && execution->stages[behind - 1].kind > NC_STAGE_RUN)
+		behind--;
+	if (good || end->cause == NC_CAUSE_CANCEL || behind == execution->n_stages)
 		return good ? 0 : -ECANCELED;
-	/* what it has left behind may be what the caller wants to see */
-	execution->at = execution->n_stages - 2;
+	/* what it has left behind may be what the caller wants to see, or the policy */
+	execution->at = behind - 1;
 	return 0;
 }
 
@@ -278,6 +285,9 @@ static int take_end(
 		return take_program(execution);
 	case NC_STAGE_RUN:
 		return take_run(execution, end, output_bytes);
+	case NC_STAGE_LOOK:
+		execution->decoys_touched = good ? nc_decoys_count(said(execution)) : 0;
+		break;
 	case NC_STAGE_CAPTURE:
 		execution->captured = good && execution->unpack.ended;
 		break;
@@ -366,6 +376,7 @@ static void begin_stage(struct nc_execution *execution)
 		execution->took = execution->box_id > 0;
 		if (!execution->took)
 			execution->box_id = nc_hub_box_id(hub);
+		execution->last_box_id = execution->box_id;
 	}
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
 		nc_unpack_done(&execution->unpack);

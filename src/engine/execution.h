@@ -30,6 +30,7 @@ enum nc_stage_kind {
 	NC_STAGE_COMPILE, /* in a box of its own */
 	NC_STAGE_FETCH,	  /* the program comes out of that */
 	NC_STAGE_RUN,
+	NC_STAGE_LOOK,	  /* at decoys, which go */
 	NC_STAGE_CAPTURE, /* files come out */
 };
 
@@ -40,8 +41,8 @@ struct nc_stage {
 	bool packs;	  /* the files come with it, so that nothing has to put them there before */
 };
 
-/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, and one CAPTURE. */
-#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 1)
+/* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, one LOOK and one CAPTURE. */
+#define NC_STAGES_MAX (6 * NC_REQUEST_STEPS_MAX + 2)
 
 /* One program of the workflow, and what became of it. */
 struct nc_step_state {
@@ -99,6 +100,8 @@ struct nc_execution {
 	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
 	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
+	size_t decoys_touched;
+	struct nc_alert frozen_for; /* id NULL: it was not frozen */
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
@@ -106,8 +109,9 @@ struct nc_execution {
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
-	uint64_t box_id; /* 0: there is none */
-	bool took;	 /* it was made before, and its interpreter waits there */
+	uint64_t box_id;      /* 0: there is none */
+	bool took;	      /* it was made before, and its interpreter waits there */
+	uint64_t last_box_id; /* the one that it had; 0: it had none */
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/fd.h"
+#include "base/text.h"
+#include "base/wire.h"
 #include "box/poll.h"
 
 /* It only reads some files before it says so. */
@@ -16,6 +19,7 @@ struct nc_door {
 	struct nc_door *next;
 	uint64_t box_id;
 	struct nc_door_listener listener; /* zeroed: nobody listens */
+	char group[NC_EGRESS_GROUP_MAX + 1], name[NC_EGRESS_NAME_MAX + 1]; /* or "" */
 };
 
 struct nc_network {
@@ -53,6 +57,14 @@ static void on_decision(void *user, const struct nc_egress_decision *decision)
 
 	if (door && door->listener.decided)
 		door->listener.decided(door->listener.context, decision);
+}
+
+static void on_over(void *user, uint64_t box, enum nc_reason reason)
+{
+	const struct nc_door *door = *place_of(user, box);
+
+	if (door && door->listener.over)
+		door->listener.over(door->listener.context, reason);
 }
 
 static void on_meter(void *user, const struct nc_egress_meter *meter)
@@ -112,7 +124,7 @@ static int hear_welcome(struct nc_network *network, struct nacre_err *err)
 int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err)
 {
 	static const struct nc_egress_events events = {
-		.done = on_opened, .decision = on_decision, .meter = on_meter};
+		.done = on_opened, .decision = on_decision, .meter = on_meter, .over = on_over};
 	struct nc_network *network = calloc(1, sizeof(*network));
 	int r;
 
@@ -170,23 +182,61 @@ bool nc_network_is_up(const struct nc_network *network)
 	return network && network->client.fd >= 0;
 }
 
+bool nc_network_has_member(const struct nc_network *network, const char *group, const char *name)
+{
+	for (const struct nc_door *door = network->doors; door; door = door->next)
+		if (nc_streq(door->group, group) && nc_streq(door->name, name))
+			return true;
+	return false;
+}
+
+/* A door that others come in by brings sockets for them (NC_ORDER_GUESTS). */
+static int send_door(struct nc_network *network, uint64_t box_id, int door_fd,
+	const struct nc_egress_terms *terms, struct nacre_err *err)
+{
+	cleanup_wire_packet struct nc_wire_packet packet = {0};
+	int r;
+
+	if (!terms->group)
+		return nc_egress_open(&network->client, box_id, terms, door_fd, NULL, 0, err);
+	r = nc_wire_receive(door_fd, &packet, NC_WIRE_FDS_MAX);
+	if (r <= 0 || packet.n_fds == 0)
+		return nc_err_errno(err, r < 0 ? r : -EPROTO, "Take the door of a box");
+	return nc_egress_open(&network->client, box_id, terms, packet.fds[0], packet.fds + 1,
+		packet.n_fds - 1, err);
+}
+
+static int check_open(const struct nc_network *network, const struct nc_egress_terms *terms,
+	struct nacre_err *err)
+{
+	if (!nc_network_is_up(network))
+		return nc_err_set(err, -EPIPE, "nacre-egress has died: there is no network");
+	if (terms->group && nc_network_has_member(network, terms->group, terms->name))
+		return nc_err_set(err, -EEXIST, "network.name: another box of the group is '%s'",
+			terms->name);
+	return 0;
+}
+
 int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
 	struct nc_door **ret_door, struct nacre_err *err)
 {
 	struct nc_door *door = calloc(1, sizeof(*door));
-	int r = door ? 0 : nc_err_errno(err, -ENOMEM, "Open the door");
+	int r = door ? check_open(network, terms, err)
+		     : nc_err_errno(err, -ENOMEM, "Open the door");
 
-	if (r == 0 && !nc_network_is_up(network))
-		r = nc_err_set(err, -EPIPE, "nacre-egress has died: there is no network");
 	if (r == 0)
-		r = nc_egress_open(&network->client, box_id, terms, door_fd, NULL, 0, err);
+		r = send_door(network, box_id, door_fd, terms, err);
 	(void)nc_fd_close(door_fd);
 	if (r < 0) {
 		free(door);
 		return r;
 	}
-	*door = (struct nc_door){network, network->doors, box_id, *listener};
+	*door = (struct nc_door){network, network->doors, box_id, *listener, "", ""};
+	if (terms->group) {
+		(void)snprintf(door->group, sizeof(door->group), "%s", terms->group);
+		(void)snprintf(door->name, sizeof(door->name), "%s", terms->name);
+	}
 	network->doors = door;
 	*ret_door = door;
 	return 0;
@@ -215,6 +265,7 @@ void nc_door_drop(struct nc_door *door)
 	if (!door)
 		return;
 	door->listener = (struct nc_door_listener){0};
+	door->group[0] = '\0'; /* nacre-egress hears of this before it hears of who is next */
 	nc_door_shut(door);
 }
 

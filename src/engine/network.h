@@ -34,6 +34,8 @@ struct nc_door_listener {
 	void *context;
 	/* of a request, allowed or not; may be NULL */
 	void (*decided)(void *context, const struct nc_egress_decision *decision);
+	/* a limit of its life was met: all that it asks for is refused now; may be NULL */
+	void (*over)(void *context, enum nc_reason reason);
 	/* after nc_door_ask(); may be NULL */
 	void (*metered)(void *context, const struct nc_egress_meter *meter);
 	/* once, after nc_door_shut() or when nacre-egress has died: NULL then. The last call. */
@@ -42,9 +44,12 @@ struct nc_door_listener {
 
 struct nc_door;
 
+/* Whether a box with an open door is called so in that group. */
+bool nc_network_has_member(const struct nc_network *network, const char *group, const char *name);
+
 /*
- * Opens the door of a box; door_fd is taken over. hosts are patterns (config/host.h), as many as
- * NULL ends. -EINVAL with err; -EPIPE: nacre-egress has died.
+ * Opens the door of a box; door_fd is taken over, and is one for guests if the terms name a group.
+ * -EINVAL with err; -EEXIST: its name is taken in its group; -EPIPE: nacre-egress has died.
  */
 int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
@@ -60,7 +65,7 @@ void nc_door_ask(struct nc_door *door);
 /* shut() follows, perhaps before the return. */
 void nc_door_shut(struct nc_door *door);
 
-/* The same, and nobody is told. Accepts NULL. */
+/* The same, and nobody is told; its name in its group is free at once. Accepts NULL. */
 void nc_door_drop(struct nc_door *door);
 
 /* What went through it, as replies tell it; NULL: no memory. */

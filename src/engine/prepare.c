@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "engine/bounds.h"
+#include "engine/decoys.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
@@ -131,7 +132,8 @@ static int check_network(struct nc_execution *execution)
 	struct nacre_err err = {0};
 
 	if (nc_access_new(nc_engine_setup(execution->engine)->network, execution->terms,
-		    &execution->request.network, &execution->reach, &err) == 0)
+		    execution->request.tenant, &execution->request.network, &execution->reach,
+		    &err) == 0)
 		return 0;
 	nc_denial_of_request(NC_DENIAL_NETWORK, "network_access", &execution->refused);
 	return nc_execution_fail(execution, "blocked", "%s", err.message);
@@ -196,8 +198,10 @@ static int route(struct nc_execution *execution)
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	enum nc_tier wanted = execution->request.tier;
 	bool has_packages = execution->request.packages.count > 0; /* a layer has to be mounted */
-	/* a door is in a network namespace */
-	bool has_more = has_packages || execution->reach;
+	bool has_decoys = nc_decoys_wanted(execution);
+	/* a door is in a network namespace, and decoys on a file system of which we know how it is
+	 */
+	bool has_more = has_packages || execution->reach || has_decoys;
 	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_more;
 	bool has_container = setup->spawn->host.user_ns;
 
@@ -211,12 +215,15 @@ static int route(struct nc_execution *execution)
 			"doctor)",
 			has_packages	   ? "Packages need"
 			: execution->reach ? "A network needs"
+			: has_decoys	   ? "Decoys need"
 					   : "Its risk asks for");
 	execution->tier = NC_BOX_CONTAINER;
 	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_more) {
 		execution->tier_reason =
 			has_packages ? "its packages need more than the tier that was named"
-				     : "its network needs more than the tier that was named";
+			: execution->reach
+				? "its network needs more than the tier that was named"
+				: "the policy's decoys need more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS && needs_container) {
 		execution->tier_reason = "its risk asks for more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS) {
@@ -327,7 +334,8 @@ static bool can_pack(const struct nc_execution *execution)
 int nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
-	bool captures = request->capture.count > 0, packs;
+	bool captures = request->capture.count > 0, looks = nc_decoys_wanted(execution);
+	bool packs;
 	int r = 0;
 
 	nc_programs_find(execution);
@@ -353,9 +361,11 @@ int nc_execution_plan(struct nc_execution *execution)
 		if (asks_version(&execution->step[i]))
 			add_stage(execution, NC_STAGE_PROBE, i, false, false);
 		add_stage(execution, NC_STAGE_RUN, i, packs && i == 0,
-			i == request->n_steps - 1 && !captures);
+			i == request->n_steps - 1 && !captures && !looks);
 		execution->stages[execution->n_stages - 1].packs = packs && i == 0;
 	}
+	if (looks)
+		add_stage(execution, NC_STAGE_LOOK, 0, false, !captures);
 	if (captures)
 		add_stage(execution, NC_STAGE_CAPTURE, 0, false, true);
 	return 0;

@@ -371,7 +371,47 @@ static void read_allow(const struct nc_cursor *c)
 		.unit = (one)                                                                      \
 	}
 
+static void read_mode(const struct nc_cursor *c)
+{
+	static const char *const names[] = {"none", "isolated", "allowlist"};
+	int chosen = nc_read_choice(c, names, sizeof(names) / sizeof(names[0]));
+
+	if (chosen >= 0)
+		*(enum nc_network_mode *)c->target = (enum nc_network_mode)(chosen + 1);
+}
+
+static void read_over(const struct nc_cursor *c)
+{
+	int chosen = nc_read_choice(c, nc_policy_overs, NC_OVER_MAX);
+
+	if (chosen >= 0)
+		*(enum nc_policy_over *)c->target = (enum nc_policy_over)chosen;
+}
+
+static void read_group(const struct nc_cursor *c)
+{
+	*(const char **)c->target = nc_read_name(c);
+}
+
+/* As a host that is asked for is read, so that there is one spelling. */
+static void read_member(const struct nc_cursor *c)
+{
+	const char *text = nc_read_text(c);
+	struct nc_host host;
+
+	if (text && (strlen(text) > NC_EGRESS_NAME_MAX || strchr(text, '.') ||
+			    nc_streq(text, "localhost") ||
+			    nc_host_parse(text, strlen(text), &host) < 0 ||
+			    host.kind != NC_HOST_NAME || !nc_streq(text, host.text)))
+		nc_refuse(c, "small letters, digits and '-', as in the name of a host");
+	*(const char **)c->target = text;
+}
+
 static const struct nc_rule network_rules[] = {
+	NETWORK("mode", read_mode, mode, 0, 0),
+	NETWORK("group", read_group, group, 0, 0),
+	NETWORK("name", read_member, name, 0, 0),
+	NETWORK("over_budget", read_over, over, 0, 0),
 	NETWORK("allow", read_allow, allow, 0, 0),
 	NETWORK("max_mb", nc_read_whole, bytes, 1024 * 1024, MIB),
 	NETWORK("max_requests", nc_read_whole, requests, 1000 * 1000 * 1000, 1),
@@ -382,7 +422,20 @@ static const struct nc_rule network_rules[] = {
 
 void nc_read_network(const struct nc_cursor *c)
 {
+	const struct nc_request_network *network = c->target;
+	bool isolated;
+
 	nc_read_members(c, network_rules, c->target);
+	isolated = network->mode == NC_NETWORK_ISOLATED;
+	if (isolated && (!network->group || !network->name))
+		nc_fault(c, "found no '%s', expected one with the mode 'isolated'",
+			network->group ? "name" : "group");
+	if (!isolated && (network->group || network->name))
+		nc_fault(c, "found a '%s', expected none but with the mode 'isolated'",
+			network->group ? "group" : "name");
+	if ((isolated || network->mode == NC_NETWORK_NONE) && network->allow.count > 0)
+		nc_fault(c, "found 'allow', expected none with the mode '%s'",
+			isolated ? "isolated" : "none");
 }
 
 static void read_secret_text(const struct nc_cursor *c)

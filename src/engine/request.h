@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "base/language.h"
 #include "base/limits.h"
+#include "config/policy_file.h"
 #include "engine/faults.h"
 #include "engine/reader.h"
 #include "tier/tier.h"
@@ -50,8 +51,18 @@ struct nc_request_limits {
 };
 
 /* What it may reach. */
+enum nc_network_mode {
+	NC_NETWORK_UNSAID, /* what the rest of it says */
+	NC_NETWORK_NONE,
+	NC_NETWORK_ISOLATED, /* others of its group, by their names, and nothing else */
+	NC_NETWORK_ALLOWLIST,
+};
+
 struct nc_request_network {
-	bool access;		       /* what the policy lists */
+	bool access; /* what the policy lists */
+	enum nc_network_mode mode;
+	const char *group, *name;      /* isolated: of which group, and as whom; or NULL */
+	enum nc_policy_over over;      /* what happens over a limit; the policy may ask for more */
 	struct nc_request_words allow; /* these hosts, each within the policy's */
 	struct nc_request_limit bytes, requests, rate_mbps;
 	bool strict; /* TLS must greet the host that was asked for */

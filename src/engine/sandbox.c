@@ -117,8 +117,8 @@ static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
 			"doctor)");
 	r = set_limits(sandbox, err);
 	if (r == 0)
-		r = nc_access_new(engine->network, sandbox->terms, &sandbox->spec.network,
-			&sandbox->access, err);
+		r = nc_access_new(engine->network, sandbox->terms, sandbox->tenant,
+			&sandbox->spec.network, &sandbox->access, err);
 	if (r < 0)
 		return r;
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
@@ -164,7 +164,11 @@ static void answer_stats(struct nc_sandbox *sandbox, const json_t *stats)
 
 static void note(const struct nc_sandbox *sandbox, const char *event)
 {
-	nc_engine_note(sandbox->all->setup.engine, event, nc_sandbox_json(sandbox));
+	json_t *body = nc_sandbox_json(sandbox);
+
+	if (sandbox->access)
+		(void)json_object_set_new(body, "decisions", nc_access_decisions(sandbox->access));
+	nc_engine_note(sandbox->all->setup.engine, event, body);
 }
 
 /* It is gone: takes it out of the list, and tells everybody. */
@@ -197,15 +201,30 @@ static void tell_made(struct nc_sandbox *sandbox, const struct nacre_err *failur
 		made(sandbox->made_context, failure ? NULL : sandbox, failure);
 }
 
-static void on_started(void *context, uint64_t birth_ns, int door_fd)
+/* A limit of its network was met. Whoever raises that lets it go on. */
+static void on_over(void *context, enum nc_reason reason, enum nc_policy_over how)
 {
 	struct nc_sandbox *sandbox = context;
 	struct nacre_err err = {0};
 
+	(void)reason; /* which is among the decisions that are noted */
+	note(sandbox, "sandbox.over-budget");
+	if (how == NC_OVER_END || nc_sandbox_pause(sandbox, true, &err) < 0)
+		nc_sandbox_destroy(sandbox);
+}
+
+static void on_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_sandbox *sandbox = context;
+
 	(void)birth_ns;
+	if (door_fd < 0)
+		return;
 	/* it is not made without what was asked for */
-	if (door_fd >= 0 && nc_access_open(sandbox->access, sandbox->box_id, door_fd, &err) < 0)
+	if (nc_access_open(sandbox->access, sandbox->box_id, door_fd, &sandbox->trouble) < 0)
 		sandbox->ends = true;
+	else
+		nc_access_on_over(sandbox->access, on_over, sandbox);
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -224,6 +243,8 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 	nc_buf_done(&sandbox->files);
 	if (failure)
 		err = *failure;
+	else if (sandbox->trouble.code < 0)
+		err = sandbox->trouble;
 	else if (!end->stays || end->code != 0)
 		nc_err_set(&err, -EIO, "The box ended while it was made");
 	if (err.code < 0 || sandbox->ends) {
@@ -272,6 +293,8 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 		order.flags |= NC_ORDER_KEEP;
 	if (sandbox->access)
 		order.flags |= NC_ORDER_DOOR;
+	if (nc_access_has_guests(sandbox->access))
+		order.flags |= NC_ORDER_GUESTS;
 	order.limits.wall_ms = MAKE_MS;
 	/* files are memory too, and belong to no command once it has ended */
 	order.limits.memory_bytes += order.limits.disk_bytes;
@@ -439,6 +462,7 @@ void nc_sandbox_destroy(struct nc_sandbox *sandbox)
 	if (sandbox->ends)
 		return;
 	sandbox->ends = true;
+	nc_access_leave(sandbox->access);
 	nc_hub_drop(sandbox->all->hub, sandbox->box_id); /* and its end is told */
 }
 

@@ -44,6 +44,7 @@ struct nc_sandbox {
 	const struct nc_terms *terms;
 	struct nc_wish wish;
 	struct nc_access *access; /* NULL: nothing */
+	struct nacre_err trouble; /* why its network could not be had; code 0: it could */
 	json_t *network;	  /* that its terms borrow from, once they were changed */
 	struct nc_box_limits limits;
 	struct nc_box_order order; /* of the box; its commands' are like it */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/decoys.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
@@ -210,6 +211,8 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 			nc_pack_add(stream, nc_step_program_name(execution, step), step->program,
 				step->program_size, true);
 	}
+	if (brings_files(stage) && !build && nc_decoys_wanted(execution))
+		nc_decoys_put(execution, stream);
 	nc_pack_end(stream);
 	return stream->error;
 }
@@ -221,8 +224,12 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 	char bytes[32], files[32];
 
 	nc_word_add(&execution->argv, "nacre-files");
-	nc_word_add(&execution->argv, puts_files(stage) ? "put" : "get");
 	execution->order.flags |= NC_ORDER_FILES;
+	if (stage->kind == NC_STAGE_LOOK) {
+		nc_decoys_words(execution, &execution->argv);
+		return;
+	}
+	nc_word_add(&execution->argv, puts_files(stage) ? "put" : "get");
 	if (puts_files(stage))
 		return;
 	(void)snprintf(bytes, sizeof(bytes), "%u", NC_TAKEN_MAX);
@@ -303,7 +310,7 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 
 	find_paths(execution, step, &paths);
 	/* what runs is one step's; files may be those of all */
-	assert(step || stage->kind == NC_STAGE_PUT || stage->kind == NC_STAGE_CAPTURE);
+	assert(step || stage->kind == NC_STAGE_PUT || stage->kind >= NC_STAGE_LOOK);
 	switch (stage->kind) {
 	case NC_STAGE_COMPILE:
 		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
@@ -321,6 +328,7 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	case NC_STAGE_PUT:
 	case NC_STAGE_HOOK:
 	case NC_STAGE_FETCH:
+	case NC_STAGE_LOOK:
 	case NC_STAGE_CAPTURE:
 		break;
 	}
@@ -372,7 +380,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		!execution->reach && execution->environment.dir_fd < 0 && !execution->took)
 		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
 	if (stage->first && !is_build(stage, execution) && execution->reach)
-		order->flags |= NC_ORDER_DOOR;
+		order->flags |= NC_ORDER_DOOR |
+				(nc_access_has_guests(execution->reach) ? NC_ORDER_GUESTS : 0U);
 	/* what compilers are shown is what the key of their program covers */
 	if (stage->first && !is_build(stage, execution) && execution->environment.dir_fd >= 0) {
 		order->n_layers = 1;

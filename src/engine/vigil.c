@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "engine/alerts.h"
 #include "engine/work.h"
+#include "kernel/cgroup_box.h"
 
 /* How often it is looked at. */
 #define LOOK_MS 250
@@ -20,8 +21,12 @@ static enum nc_policy_response response(
 
 static void end_it(struct nc_execution *execution, const char *did, const struct nc_alert *alert)
 {
-	(void)nc_execution_fail(execution, "blocked", "The policy '%s' %s it: %s [%s]",
-		execution->terms->policy, did, alert->reason, alert->id);
+	if (alert->signal == NC_SIGNAL_MAX)
+		(void)nc_execution_fail(execution, "blocked", "Its network's terms %s it: %s [%s]",
+			did, alert->reason, alert->id);
+	else
+		(void)nc_execution_fail(execution, "blocked", "The policy '%s' %s it: %s [%s]",
+			execution->terms->policy, did, alert->reason, alert->id);
 	if (execution->command)
 		nc_command_cancel(execution->command);
 	nc_vigil_end(execution);
@@ -31,11 +36,8 @@ static void end_it(struct nc_execution *execution, const char *did, const struct
 static void on_time_up(uv_timer_t *timer)
 {
 	struct nc_execution *execution = timer->data;
-	/* what was reached stays reached; but nothing may stand still for ever */
-	struct nc_alert alerts[NC_SIGNAL_MAX] = {{.id = "frozen", .reason = "For an alert"}};
 
-	(void)nc_alerts_now(execution, alerts);
-	end_it(execution, "froze", &alerts[0]);
+	end_it(execution, "froze", &execution->frozen_for);
 }
 
 static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
@@ -43,6 +45,7 @@ static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
 	uint64_t used_ms = (nc_clock_ns() - execution->prepared_ns) / 1000000;
 	uint64_t wall_ms = execution->limits.wall_ms;
 
+	execution->frozen_for = *alert;
 	nc_hub_freeze(nc_engine_hub(execution->engine), execution->box_id, true);
 	if (execution->listener.progress)
 		execution->listener.progress(execution->listener.context, alert->reason);
@@ -53,10 +56,25 @@ static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
 static void respond(
 	struct nc_execution *execution, const struct nc_alert *alert, enum nc_policy_response how)
 {
-	if (how == NC_RESPOND_FREEZE)
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+
+	/* what cannot be stopped is not let go on */
+	if (how == NC_RESPOND_FREEZE && (setup->spawn->host.cgroups & NC_CGROUP_CAN_FREEZE))
 		freeze(execution, alert);
 	else
 		end_it(execution, "ended", alert);
+}
+
+void nc_vigil_over(void *context, enum nc_reason reason, enum nc_policy_over how)
+{
+	struct nc_execution *execution = context;
+	const struct nc_alert alert = {.signal = NC_SIGNAL_MAX,
+		.id = nc_reason_id(reason),
+		.reason = nc_reason_text(reason)};
+
+	if (execution->watch && execution->command && !execution->frozen_for.id)
+		respond(execution, &alert,
+			how == NC_OVER_FREEZE ? NC_RESPOND_FREEZE : NC_RESPOND_END);
 }
 
 static void on_look(uv_timer_t *timer)

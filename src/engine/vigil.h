@@ -2,10 +2,14 @@
 #ifndef NC_VIGIL_H
 #define NC_VIGIL_H
 
+#include "egress/reason.h"
 #include "engine/execution.h"
 
 /* Its program begins; without memory for it nobody looks before the end. */
 void nc_vigil_begin(struct nc_execution *execution);
+
+/* A limit of its network was met: it is frozen or ended. An nc_access_over. */
+void nc_vigil_over(void *context, enum nc_reason reason, enum nc_policy_over how);
 
 /* Nothing of it runs any more; again does no harm. */
 void nc_vigil_end(struct nc_execution *execution);

@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/pidfd.h"
 #include "inside/lend.h"
 #include "inside/put.h"
@@ -354,25 +355,15 @@ static int load_fence(const struct nc_payload *payload)
 	return nc_fence_payload(fence, payload->writable, payload->n_writable);
 }
 
-static int tell_held(int channel_fd, int landlock, int listener_fd, int terminal_fd, int door_fd)
+static int send_with(int socket_fd, void *data, size_t size, const int *fds, size_t n)
 {
-	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)landlock,
-		listener_fd >= 0, terminal_fd >= 0, door_fd >= 0};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(3 * sizeof(int))];
+		char bytes[CMSG_SPACE(NC_WIRE_FDS_MAX * sizeof(int))];
 	} control = {0};
-	struct iovec part = {.iov_base = &report, .iov_len = sizeof(report)};
+	struct iovec part = {.iov_base = data, .iov_len = size};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
-	int fds[3];
-	size_t n = 0;
 
-	if (listener_fd >= 0)
-		fds[n++] = listener_fd;
-	if (terminal_fd >= 0)
-		fds[n++] = terminal_fd;
-	if (door_fd >= 0)
-		fds[n++] = door_fd;
 	if (n > 0) {
 		struct cmsghdr *header = &control.align;
 
@@ -383,7 +374,23 @@ static int tell_held(int channel_fd, int landlock, int listener_fd, int terminal
 		header->cmsg_len = CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(header), fds, n * sizeof(int));
 	}
-	return checked((int)sendmsg(channel_fd, &message, MSG_NOSIGNAL));
+	return checked((int)sendmsg(socket_fd, &message, MSG_NOSIGNAL));
+}
+
+static int tell_held(int channel_fd, int landlock, int listener_fd, int terminal_fd, int door_fd)
+{
+	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)landlock,
+		listener_fd >= 0, terminal_fd >= 0, door_fd >= 0};
+	int fds[3];
+	size_t n = 0;
+
+	if (listener_fd >= 0)
+		fds[n++] = listener_fd;
+	if (terminal_fd >= 0)
+		fds[n++] = terminal_fd;
+	if (door_fd >= 0)
+		fds[n++] = door_fd;
+	return send_with(channel_fd, &report, sizeof(report), fds, n);
 }
 
 /*
@@ -419,6 +426,27 @@ static int open_door(void)
 		listen(fd, SOMAXCONN) < 0)
 		return -errno;
 	return fd;
+}
+
+/*
+ * The door with sockets of this network, through which other boxes come in: a socket stays where it
+ * was made, and nobody outside could make one. All of them wait in one descriptor, which goes the
+ * way of the door. What we hold of them is closed by execve.
+ */
+static int pack_door(int door_fd)
+{
+	int fds[1 + NC_DOOR_GUESTS] = {door_fd}, ends[2], r;
+	char nothing = 0;
+
+	for (size_t i = 1; i <= NC_DOOR_GUESTS; i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fds[i] < 0)
+			return -errno;
+	}
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	r = send_with(ends[0], &nothing, 1, fds, 1 + NC_DOOR_GUESTS);
+	return r < 0 ? r : ends[1];
 }
 
 static int set_window(const struct nc_box_order *order)
@@ -593,6 +621,9 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	if (payload->door) { /* while it may take that port */
 		door_fd = open_door();
 		STEP(held.channel_fd, "open the door", door_fd);
+		if (payload->guests)
+			door_fd = pack_door(door_fd);
+		STEP(held.channel_fd, "open it to guests", door_fd);
 	}
 	if (!payload->keeps_id) {
 		STEP(held.channel_fd, "close the ways to capabilities", nc_caps_bound());

@@ -44,6 +44,7 @@ struct nc_payload {
 	uint64_t host_pid_ns; /* the inode of the pid namespace in which that must not be done */
 	bool terminal;
 	bool door;
+	bool guests;			      /* others come in to it: see NC_ORDER_GUESTS */
 	unsigned int id;		      /* to become, user and group */
 	bool keeps_id;			      /* it has no privilege to become anybody */
 	const struct nc_fence_path *writable; /* beside what every box of the tier has */

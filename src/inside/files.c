@@ -3,7 +3,7 @@
  *
  *	nacre-files put				a stream of files on standard input, to here
  *	nacre-files get BYTES FILES PATTERN...	what matches from here, to standard output
- *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO
+ *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO, touched PATH...
  *(tree_verbs.c)
  *
  * Theory of operation: it runs as a command of the box, behind everything that holds any other, so
@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"

@@ -8,10 +8,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -177,9 +179,37 @@ static int do_remove(char **argv)
 	return nc_tree_remove(dir_fd, slash + 1, nc_clock_ns() + REMOVE_NS);
 }
 
+/*
+ * Whether each of some old files was read or changed since it was put here, as a digit: the first
+ * reading gives it another time of access than of change. Then takes away what is still as old.
+ */
+static int do_touched(char **argv)
+{
+	const time_t recent = time(NULL) - 24 * 60 * 60;
+
+	for (; *argv; argv++) {
+		struct stat status;
+		bool there = lstat(*argv, &status) == 0 && S_ISREG(status.st_mode);
+		char *slash = strrchr(*argv, '/');
+
+		(void)putchar(there && status.st_atim.tv_sec == status.st_mtim.tv_sec &&
+					      status.st_atim.tv_nsec == status.st_mtim.tv_nsec
+				      ? '0'
+				      : '1');
+		if (!there || status.st_mtim.tv_sec > recent)
+			continue;
+		(void)unlink(*argv); /* else it is captured, if anything is */
+		if (slash)
+			*slash = '\0';
+		if (slash)
+			(void)rmdir(*argv); /* not if it has anything else */
+	}
+	return 0;
+}
+
 static const struct {
 	const char *name;
-	int words;
+	int words; /* -1: any */
 	int (*run)(char **argv);
 } verbs[] = {
 	{"stat", 1, do_stat},
@@ -189,6 +219,7 @@ static const struct {
 	{"make", 1, do_make},
 	{"move", 2, do_move},
 	{"remove", 1, do_remove},
+	{"touched", -1, do_touched},
 };
 
 int nc_tree_verb(int argc, char **argv)
@@ -196,7 +227,8 @@ int nc_tree_verb(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		int r;
 
-		if (!nc_streq(verbs[i].name, argv[0]) || verbs[i].words != argc - 1)
+		if (!nc_streq(verbs[i].name, argv[0]) ||
+			(verbs[i].words >= 0 && verbs[i].words != argc - 1))
 			continue;
 		for (int k = 1; k < argc; k++)
 			if (strlen(argv[k]) > NC_PATH_MAX)

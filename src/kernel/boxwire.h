@@ -109,12 +109,20 @@ enum nc_box_order_flag {
 	NC_ORDER_ZYGOTE = 1 << 11,
 	/* its program is started now, and told what to run by NC_BOX_NEXT; STARTED: it waits */
 	NC_ORDER_AHEAD = 1 << 12,
-	NC_ORDER_FLAGS = (1 << 13) - 1,
+	/*
+	 * Others come in to it: what is handed out as its door is a SOCK_SEQPACKET socket in which
+	 * one message waits, with the door and NC_DOOR_GUESTS unconnected TCP sockets of its
+	 * network
+	 */
+	NC_ORDER_GUESTS = 1 << 13,
+	NC_ORDER_FLAGS = (1 << 14) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
 #define NC_DOOR_PORT 888U
 #define NC_DOOR_URL "http://127.0.0.1:888"
+/* How many can be in a box of a group at once. */
+#define NC_DOOR_GUESTS 12U
 
 struct nc_box_order {
 	uint64_t id;

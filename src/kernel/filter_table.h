@@ -585,12 +585,14 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	/* between TLS and what is inside it; both ends are its own */
 	NC_ALLOW(NC_IN_SERVER, "socketpair", NC_IS(0, 1)), /* AF_UNIX */
 
-	/* the egress: TCP, UDP for name servers, no delay */
+	/* the egress: TCP, UDP for name servers, no delay and no pacing */
 	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(2, 1, 0)),
 	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(2, 2, 0)),
 	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(10, 1, 0)),
 	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(10, 2, 0)),
 	NC_ALLOW(NC_IN_EGRESS, "setsockopt", NC_IS(1, 6), NC_IS(2, 1)), /* TCP_NODELAY */
+	/* TCP_CONGESTION: no pacing on the loopback of a box; no algorithm is loaded for the unprivileged */
+	NC_ALLOW(NC_IN_EGRESS, "setsockopt", NC_IS(1, 6), NC_IS(2, 13)),
 
 	/* the spawner: a child leaves the keyring of the caller */
 	NC_ALLOW(NC_IN_SPAWNER, "keyctl", NC_IS(0, 1)), /* KEYCTL_JOIN_SESSION_KEYRING */

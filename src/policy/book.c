@@ -210,6 +210,7 @@ static void set_profile(struct nc_policy_values *values, enum nc_profile profile
 	set_number(&values->mode, profile == NC_PROFILE_AUDIT ? NC_MODE_AUDIT : NC_MODE_ENFORCE);
 	set_number(
 		&values->hooks, profile == NC_PROFILE_STRICT ? NC_HOOKS_ENFORCE : NC_HOOKS_REPORT);
+	set_number(&values->decoys, 0);
 	for (enum nc_rule_id rule = 1; rule < NC_RULE_MAX; rule++)
 		set_number(&values->severity[rule], nc_rules[rule].severity);
 	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)

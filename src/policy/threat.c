@@ -26,6 +26,7 @@ const uint64_t nc_threat_thresholds[NC_SIGNAL_MAX] = {
 	[NC_SIGNAL_LANGUAGE_REFUSALS] = 16,
 	[NC_SIGNAL_START_RATE] = 200,
 	[NC_SIGNAL_SECRETS_PROBED] = 2,
+	[NC_SIGNAL_DECOYS_TOUCHED] = 1,
 };
 
 static const struct {
@@ -57,6 +58,8 @@ static const struct {
 	SIGNAL(START_RATE, MEDIUM, "It started programs faster than work needs them"),
 	SIGNAL(SECRETS_PROBED, HIGH,
 		"It looked for keys and passwords in one place after the other"),
+	SIGNAL(DECOYS_TOUCHED, HIGH,
+		"It read keys that are there to show who looks for keys (decoys)"),
 };
 
 bool nc_threat_is_wall(const char *rule)

@@ -26,7 +26,6 @@
 #define KEY_NAME "webhook.key"
 #define TRIES 5U
 #define TIMEOUT_S 10U
-#define REPLY_MAX 65536U
 #define LOW_FD 3
 
 /* What names and certificates are made from; Debian keeps the latter behind links. */
@@ -41,29 +40,17 @@ static const struct nc_fence_path paths[] = {
 	{"/usr/share/ca-certificates", NC_FENCE_READ},
 };
 
+const struct nc_fence nc_courier_fence = {
+	.paths = paths, .n_paths = sizeof(paths) / sizeof(paths[0])};
+
 static int post(const char *url, const char *id, const char *body, const char *signature,
 	struct nacre_err *err)
 {
-	nc_cleanup(nc_dial_done) struct nc_dial dial = {.fd = -EBADF, .timeout_s = TIMEOUT_S};
-	nc_buf_cleanup struct nc_buf head = NC_BUF(4096), line = NC_BUF(REPLY_MAX);
-	int r = nc_dial_parse(url, &dial, err);
+	char fields[256];
 
-	if (r == 0)
-		r = nc_dial_call(&dial, err);
-	if (r < 0)
-		return r;
-	nc_buf_addf(&head, "POST %s HTTP/1.0\r\nHost: ", dial.path[0] ? dial.path : "/");
-	nc_dial_host(&dial, &head);
-	nc_buf_addf(&head,
-		"\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-		"Idempotency-Key: %s\r\nX-Nacre-Signature: sha256=%s\r\n\r\n",
-		strlen(body), id, signature);
-	if (head.error < 0)
-		return nc_err_errno(err, head.error, "Make the request");
-	r = nc_dial_send(&dial, head.data, head.size, err);
-	if (r == 0)
-		r = nc_dial_send(&dial, body, strlen(body), err);
-	return r < 0 ? r : nc_dial_head(&dial, &line, err);
+	(void)snprintf(fields, sizeof(fields),
+		"Idempotency-Key: %s\r\nX-Nacre-Signature: sha256=%s\r\n", id, signature);
+	return nc_dial_post(url, fields, body, TIMEOUT_S, err);
 }
 
 /* Whether the daemon is still there after so long. */
@@ -126,8 +113,6 @@ static void serve(int fd, const struct nc_value *webhooks, const unsigned char *
 _Noreturn static void be_courier(
 	int fd, const struct nc_value *webhooks, const unsigned char *key, bool ranges)
 {
-	static const struct nc_fence fence = {
-		.paths = paths, .n_paths = sizeof(paths) / sizeof(paths[0])};
 	int r;
 
 	(void)prctl(PR_SET_NAME, "nacre-courier");
@@ -137,7 +122,7 @@ _Noreturn static void be_courier(
 	r = dup2(fd, LOW_FD) < 0 || close_range(LOW_FD + 1, ~0U, 0) < 0 ? -errno
 									: nc_privilege_drop(ranges);
 	if (r == 0)
-		r = nc_fence_payload(&fence, NULL, 0);
+		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
 	if (r >= 0)
 		r = nc_filter_load(NC_FILTER_COURIER, NULL);
 	if (r < 0)

@@ -15,9 +15,13 @@
 
 #include "base/error.h"
 #include "config/config.h"
+#include "kernel/fence.h"
 
 /* The most bytes of one message. */
 #define NC_COURIER_MESSAGE_MAX 4096U
+
+/* The files that whoever connects to others reads. */
+extern const struct nc_fence nc_courier_fence;
 
 /*
  * Forks it, with the caller's rights: to be called before privilege is dropped, while there is one

@@ -15,6 +15,8 @@
 #include "base/text.h"
 
 #define DEFAULT_PORT "7070"
+#define POST_HEAD_MAX (80U * 1024)
+#define REPLY_MAX 65536U
 
 void nc_dial_hang_up(struct nc_dial *dial)
 {
@@ -60,7 +62,10 @@ int nc_dial_parse(const char *url, struct nc_dial *dial, struct nacre_err *err)
 			(void)snprintf(dial->port, sizeof(dial->port), "%.*s",
 				behind[0] == ':' ? (int)strcspn(behind + 1, "/") : 0, behind + 1);
 			if (!dial->port[0])
-				(void)snprintf(dial->port, sizeof(dial->port), DEFAULT_PORT);
+				(void)snprintf(dial->port, sizeof(dial->port), "%s",
+					!dial->web  ? DEFAULT_PORT
+					: dial->tls ? "443"
+						    : "80");
 			behind += strcspn(behind, "/");
 			if (nc_parse_u64(dial->port, 1, 65535, &port) == 0 &&
 				strlen(behind) < sizeof(dial->path) && is_path(behind)) {
@@ -184,4 +189,28 @@ int nc_dial_head(struct nc_dial *dial, struct nc_buf *line, struct nacre_err *er
 		r = nc_dial_line(dial, line);
 	while (r == 1 && line->size > 0);
 	return (int)status;
+}
+
+int nc_dial_post(const char *url, const char *fields, const char *body, unsigned int timeout_s,
+	struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial dial = {
+		.fd = -EBADF, .web = true, .timeout_s = timeout_s};
+	nc_buf_cleanup struct nc_buf head = NC_BUF(POST_HEAD_MAX), line = NC_BUF(REPLY_MAX);
+	int r = nc_dial_parse(url, &dial, err);
+
+	if (r == 0)
+		r = nc_dial_call(&dial, err);
+	if (r < 0)
+		return r;
+	nc_buf_addf(&head, "POST %s HTTP/1.0\r\nHost: ", dial.path[0] ? dial.path : "/");
+	nc_dial_host(&dial, &head);
+	nc_buf_addf(&head, "\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+		strlen(body), fields);
+	if (head.error < 0)
+		return nc_err_errno(err, head.error, "Make the request");
+	r = nc_dial_send(&dial, head.data, head.size, err);
+	if (r == 0)
+		r = nc_dial_send(&dial, body, strlen(body), err);
+	return r < 0 ? r : nc_dial_head(&dial, &line, err);
 }

@@ -19,6 +19,7 @@ struct nc_dial {
 	char host[256], port[8];
 	char path[512]; /* "": none */
 	bool tls;
+	bool web; /* an address without a port means 80 or 443, not a daemon of ours */
 	unsigned int timeout_s; /* of each step; 0: none */
 	int fd;
 	SSL_CTX *context;
@@ -42,6 +43,10 @@ int nc_dial_send(struct nc_dial *dial, const char *data, size_t size, struct nac
 
 /* One line without its end: 1; 0: there is none any more, and what came is lost; or -errno. */
 int nc_dial_line(struct nc_dial *dial, struct nc_buf *line);
+
+/* Posts JSON, with these further header fields, each with its line end. The status, or -errno. */
+int nc_dial_post(const char *url, const char *fields, const char *body, unsigned int timeout_s,
+	struct nacre_err *err);
 
 /* The head of a reply; the status, or -errno with err. */
 int nc_dial_head(struct nc_dial *dial, struct nc_buf *line, struct nacre_err *err);

@@ -45,13 +45,19 @@ struct nc_caller {
 	char key[16];			      /* the id of its key; "": it needed none */
 };
 
+/* Ids of a trace and of a span, as digits with a NUL (W3C Trace Context). */
+#define NC_TRACE_SIZE 33
+#define NC_SPAN_SIZE 17
+
 /* One request and its reply. */
 struct nc_exchange {
 	struct nc_http *http;
 	struct nc_link *link;
 	struct MHD_Connection *connection;
 	char id[NC_ID_SIZE];
-	char trace[33]; /* of the caller's, by its traceparent header; "": none */
+	char trace[NC_TRACE_SIZE];  /* the caller's, by its traceparent header, or ours; "": none */
+	char parent[NC_SPAN_SIZE]; /* the caller's span; "": none */
+	char span[NC_SPAN_SIZE];   /* our own; "": it is not traced (server/tracer.h) */
 	uint64_t began_ns;
 	/* the request */
 	const char *method; /* HEAD is GET here */

@@ -14,6 +14,7 @@
 #include "engine/request.h"
 #include "server/feed.h"
 #include "server/reply.h"
+#include "server/tracer.h"
 
 /* How long a job with events goes on when nobody listens. */
 #define ALONE_NS (30 * NC_NS_PER_S)
@@ -36,6 +37,7 @@ struct nc_job {
 	unsigned int flags;
 	struct nc_execution *execution; /* NULL: it has ended */
 	struct nc_quota_share share;
+	struct nc_trace trace;
 	json_t *reply; /* once it has ended; or NULL */
 	size_t reply_size;
 	struct nc_feed feed;
@@ -172,6 +174,7 @@ static void on_done(void *context, json_t *reply)
 	struct nc_job *job = context;
 	struct nc_jobs *jobs = job->jobs;
 	struct nc_server *server = jobs->server;
+	const uint64_t box = nc_execution_box(job->execution);
 
 	job->execution = NULL;
 	job->feed.ended = true;
@@ -186,6 +189,7 @@ static void on_done(void *context, json_t *reply)
 		return;
 	}
 	nc_metrics_execution(server->metrics, job->reply);
+	nc_tracer_execution(server->tracer, &job->trace, job->id, box, job->reply);
 	log_end(job);
 	if (job->flags & NC_JOB_EVENTS)
 		nc_feed_tell(&job->feed, "done", json_incref(job->reply));
@@ -265,6 +269,7 @@ static struct nc_job *job_new(
 	job->flags = flags;
 	nc_feed_init(&job->feed, &jobs->kept_size);
 	nc_clock_stamp(job->created);
+	nc_trace_begin(&job->trace, exchange);
 	(void)snprintf(job->tenant, sizeof(job->tenant), "%s", exchange->caller.tenant);
 	(void)snprintf(job->request, sizeof(job->request), "%s", exchange->id);
 	return job;

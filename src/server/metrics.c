@@ -73,6 +73,10 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_UPTIME] = {"nacre_uptime_seconds", "Since the daemon began", GAUGE},
 	[NC_METRIC_ALERTS] = {"nacre_alert_firing", "Whether an alert fires", GAUGE,
 		{"alert", "kind"}},
+	[NC_METRIC_TRACE_SPANS] = {"nacre_trace_spans_total", "Spans that were handed over",
+		COUNTER},
+	[NC_METRIC_TRACE_DROPPED] = {"nacre_trace_spans_dropped_total",
+		"Spans that were lost, since those before them were not taken yet", COUNTER},
 	[NC_METRIC_BUILD] = {"nacre_build_info", "Which version this is", GAUGE, {"version"}},
 };
 

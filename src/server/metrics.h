@@ -40,7 +40,9 @@ enum nc_metric {
 	NC_METRIC_PROCESS_MEMORY,
 	NC_METRIC_UPTIME,
 	NC_METRIC_ALERTS, /* alert, kind */
-	NC_METRIC_BUILD,  /* version */
+	NC_METRIC_TRACE_SPANS,
+	NC_METRIC_TRACE_DROPPED,
+	NC_METRIC_BUILD, /* version */
 	NC_METRIC_MAX,
 };
 

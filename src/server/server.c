@@ -21,6 +21,7 @@
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/tls.h"
+#include "server/tracer.h"
 
 #define TICK_MS 1000
 #define DRAIN_TICK_MS 50
@@ -96,17 +97,6 @@ static void refuse_role(struct nc_exchange *exchange)
 		nc_role_names[exchange->caller.role]);
 }
 
-/* "00-<32 digits>-<16 digits>-<2 digits>" (W3C): which trace of the caller's this belongs to. */
-static void take_trace(struct nc_exchange *exchange)
-{
-	const char *header = nc_exchange_header(exchange, "traceparent");
-	const char *digits = header ? nc_text_after(header, "00-") : NULL;
-
-	if (digits && strlen(digits) == 52 && strspn(digits, "0123456789abcdef") == 32 &&
-		digits[32] == '-' && strspn(digits, "0") < 32)
-		(void)snprintf(exchange->trace, sizeof(exchange->trace), "%.32s", digits);
-}
-
 static size_t on_head(void *context, struct nc_exchange *exchange)
 {
 	struct nc_server *server = context;
@@ -114,7 +104,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	const struct nc_route *route = nc_route_find(nc_routes, exchange, allow, sizeof(allow));
 
 	exchange->route = route;
-	take_trace(exchange);
+	nc_tracer_take(server->tracer, exchange, server->config->serve.tracing.sample.number);
 	if (!nc_gate_pass(server, exchange))
 		return 0;
 	if (!route && nc_streq(exchange->method, "OPTIONS") && exchange->origin && *allow)
@@ -164,6 +154,7 @@ static void on_over(void *context, struct nc_exchange *exchange)
 				    : 499);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP, 1, labels);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP_DURATION, seconds, labels);
+	nc_tracer_request(server->tracer, exchange);
 	if (!nc_log_wants(NC_LOG_INFO))
 		return;
 	nc_log(NC_LOG_INFO, "Request", NC_LOG_TEXT("request", exchange->id),
@@ -230,6 +221,7 @@ static void on_tick(uv_timer_t *timer)
 
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
+	nc_tracer_tick(server->tracer);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -306,6 +298,8 @@ static int make_parts(struct nc_server *server)
 	server->replays = nc_replays_new();
 	server->jobs = nc_jobs_new(server);
 	server->alerts = nc_alerts_new(server);
+	server->tracer =
+		server->metrics ? nc_tracer_new(server->setup.exporter_fd, server->metrics) : NULL;
 	server->ready = nc_ready_new(server->setup.engine);
 	server->tick = calloc(1, sizeof(*server->tick));
 	if (server->tick) {
@@ -313,7 +307,7 @@ static int make_parts(struct nc_server *server)
 		server->tick->data = server;
 	}
 	return server->metrics && server->quotas && server->replays && server->jobs &&
-			       server->alerts && server->ready && server->tick
+			       server->alerts && server->tracer && server->ready && server->tick
 		       ? 0
 		       : -ENOMEM;
 }
@@ -403,6 +397,7 @@ void nc_server_free(struct nc_server *server)
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
 	nc_alerts_free(server->alerts);
+	nc_tracer_free(server->tracer);
 	nc_quotas_free(server->quotas);
 	nc_metrics_free(server->metrics);
 	nc_keys_done(&server->keys);

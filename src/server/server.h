@@ -25,6 +25,7 @@ struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
 struct nc_tls;
+struct nc_tracer;
 struct nc_wait;
 
 /* What it stands on; borrowed until it is freed. */
@@ -42,6 +43,7 @@ struct nc_server_setup {
 	int serve_fd;				    /* nc_keys_dir() */
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
 	int courier_fd;				    /* nc_courier_start(); or -EBADF */
+	int exporter_fd;			    /* nc_exporter_start(); or -EBADF */
 	const int *listen_fds;			    /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
 	struct nc_tls *tls; /* or NULL */
@@ -59,7 +61,7 @@ struct nc_server {
 	struct nc_book *policies;
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
 	struct nc_sandboxes *sandboxes;
-	struct nc_wait *waits; /* exchanges that wait for one */
+	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
 	struct nc_http *http;
@@ -72,6 +74,7 @@ struct nc_server {
 	struct nc_jobs *jobs;
 	struct nc_archive *archive; /* NULL: nothing is recorded */
 	struct nc_alerts *alerts;
+	struct nc_tracer *tracer;
 	struct nc_ready *ready;
 	uv_timer_t *tick;
 	char token[NC_SHA256_HEX_SIZE]; /* for browsers, see server/gate.h */

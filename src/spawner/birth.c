@@ -402,6 +402,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
 		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
+		.guests = box->order && (box->order->order.flags & NC_ORDER_GUESTS),
 		.writable = writable,
 		.id = home->slot.held && outside ? home->slot.first_id + NC_SANDBOX_ID
 						 : NC_SANDBOX_ID,

@@ -578,6 +578,7 @@ static bool order_is_sane(const struct nc_box_order *order)
 		       (order->tier != NC_BOX_CONTAINER ||
 			       order->flags & (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_TTY |
 						      NC_ORDER_KEEP | NC_ORDER_HOME))) &&
+	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
 

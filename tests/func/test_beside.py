@@ -6,7 +6,7 @@ import os
 import pytest
 
 from test_staying import play, tier  # noqa: F401: fixtures
-from wire import CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, HOME, IMAGE, KEEP, RUN, STARTED, STAY, WALL, greeting, message, order, order_body
+from wire import CANCEL, DOOR, GUESTS, ENDED, EXIT, FAILED, FILES, HOME, IMAGE, KEEP, RUN, STARTED, STAY, WALL, greeting, message, order, order_body
 
 # added to the script of test_staying: begin() starts a command in box 1 as `identity`, messages() sorts what comes
 HELPERS = r"""
@@ -286,12 +286,44 @@ return data.split()
     assert set(listed) <= {b"0", b"1", b"2", b"3"}, listed
 
 
+def test_a_door_for_guests(play, tier):  # noqa: F811
+    """It comes with sockets of the box's network: who connects one is inside, and the host's loopback is not there."""
+    if tier == "process":
+        pytest.skip("no doors")
+    heard, outside, listed = play("""
+import socket as s
+outer = s.create_server(("127.0.0.1", 0))
+tier, where = CONTAINER, b"/workspace"
+program = b"import os, socket; l = socket.create_server(('127.0.0.1', 8080)); print(sorted(os.listdir('/proc/self/fd'))[:-1], flush=True); " \
+          b"[l.accept()[0].sendall(b'inside') for _ in range(2)]"
+out = worker.run(1, argv=(b"/usr/bin/python3", b"-c", program), flags=DOOR | GUESTS, env=(b"PATH=/usr/bin",))
+kind, body, fds = worker.receive()
+assert kind == STARTED and len(fds) == 1, (kind, fds)
+packed = s.socket(fileno=fds[0])
+_, doors, _, _ = s.recv_fds(packed, 1, 16, s.MSG_DONTWAIT)
+assert len(doors) == 13, doors
+listed = os.read(out, 999)
+guests = [s.socket(fileno=fd) for fd in doors[1:]]
+heard = []
+for guest in guests[:2]:
+    guest.settimeout(5)
+    guest.connect(("127.0.0.1", 8080))
+    heard.append(guest.recv(99))
+guests[2].settimeout(5)
+outside = guests[2].connect_ex(outer.getsockname())
+worker.receive()
+return heard, outside, listed
+""")
+    assert heard == [b"inside"] * 2 and outside == 111, (heard, outside)
+    assert listed == b"['0', '1', '2', '3']\n", "what the program holds: its streams, its listener"
+
+
 GREETING = ("", greeting())
 LIMITS = dict(memory=64 << 20, pids=16, wall=10000)
 
 
 @pytest.mark.parametrize("name, flags, fds, fields", [
-    ("image", IMAGE, "nnnd", {}), ("stays", STAY, "nnn", {}), ("door", DOOR, "nnn", {}), ("keep", KEEP, "nnnnnn", {}), ("home", HOME, "nnn", {}),
+    ("image", IMAGE, "nnnd", {}), ("stays", STAY, "nnn", {}), ("door", DOOR, "nnn", {}), ("guests", DOOR | GUESTS, "nnn", {}), ("keep", KEEP, "nnnnnn", {}), ("home", HOME, "nnn", {}),
     ("bind", 0, "nnn", dict(binds=[(0, 1, b"/mnt")])), ("layer", 0, "nnnd", dict(layers=[0])), ("other tier", 0, "nnn", dict(tier=1)),
     ("short", 0, "nn", {}),
 ])

@@ -23,7 +23,7 @@ needs_curl = pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
 class Host(http.server.ThreadingHTTPServer):
     """Answers with what `pages` has for a path, and notes who asked."""
 
-    def __init__(self, pages=None):
+    def __init__(self, pages=None, address="127.0.0.2"):
         host = self
         self.pages, self.asked, self.heads = dict(pages or {}), [], []
 
@@ -44,8 +44,8 @@ class Host(http.server.ThreadingHTTPServer):
             def log_message(self, *_):
                 pass
 
-        super().__init__(("127.0.0.2", 0), Handler)
-        self.name = f"127.0.0.2:{self.server_address[1]}"
+        super().__init__((address, 0), Handler)
+        self.name = f"{address}:{self.server_address[1]}"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -133,6 +133,7 @@ BREAKING = {
     "kept_with_a_socket": [GREETING, ("nnnsnn", an_order(flags=KEEP))],
     "everything_with_6": [GREETING, ("nnnnnn", an_order(flags=KEEP | IMAGE))],
     "door_of_a_process_box": [GREETING, ("nnn", an_order(flags=DOOR, tier=PROCESS))],
+    "guests_without_a_door": [GREETING, ("nnn", an_order(flags=GUESTS))],
     "stdin_is_a_directory": [GREETING, ("dnn", an_order())],
     "stdout_is_a_file": [GREETING, ("nfn", an_order())],
     "stderr_is_a_socket": [GREETING, ("nns", an_order())],

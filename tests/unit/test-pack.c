@@ -15,6 +15,7 @@ static void a_head_comes_back(void **state)
 			.path_size = NC_PATH_MAX,
 			.size = 1ULL << 60},
 		{.kind = NC_PACK_SKIPPED, .path_size = 1, .error = EFBIG, .size = 5},
+		{.kind = NC_PACK_FILE, .old = true, .path_size = 3, .size = 5},
 		{.kind = NC_PACK_END, .error = EMFILE, .size = 1000},
 	};
 
@@ -27,6 +28,7 @@ static void a_head_comes_back(void **state)
 		assert_int_equal(nc_pack_get_head(bytes, &head), 0);
 		assert_int_equal(head.kind, heads[i].kind);
 		assert_int_equal(head.executable, heads[i].executable);
+		assert_int_equal(head.old, heads[i].old);
 		assert_int_equal(head.path_size, heads[i].path_size);
 		assert_int_equal(head.error, heads[i].error);
 		assert_int_equal(head.size, heads[i].size);
@@ -52,7 +54,7 @@ static void what_is_no_head_is_refused(void **state)
 	refuse(file, 0, NC_PACK_KIND_MAX);
 	refuse(file, 0, 255);
 	refuse(file, 0, NC_PACK_END); /* an end has no path */
-	refuse(file, 1, 2);
+	refuse(file, 1, 3);
 	refuse(file, 2, 0);  /* a file has one */
 	refuse(file, 3, 16); /* 4099: longer than any */
 	refuse(end, 2, 1);

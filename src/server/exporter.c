@@ -1,0 +1,116 @@
+/* Traces on their way out. */
+#include "server/exporter.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+#include "kernel/privilege.h"
+#include "server/courier.h"
+#include "server/dial.h"
+
+#define TIMEOUT_S 10U
+#define FIELDS_MAX (64U * 1024)
+#define LOW_FD 3
+/* A collector that is away is worth a line now and then, not one for each batch. */
+#define COMPLAIN_NS (60 * NC_NS_PER_S)
+
+static bool is_worth_another_try(int status)
+{
+	return status < 0 || status == 429 || (status >= 502 && status <= 504);
+}
+
+/* Whether the daemon is still there after a while. */
+static bool pause_once(int fd)
+{
+	struct pollfd event = {.fd = fd};
+
+	return poll(&event, 1, 1000) == 0 || !(event.revents & POLLHUP);
+}
+
+static void complain(const char *url, int status, const struct nacre_err *err)
+{
+	static uint64_t last_ns;
+	const uint64_t now_ns = nc_clock_ns();
+
+	if (last_ns && now_ns - last_ns < COMPLAIN_NS)
+		return;
+	last_ns = now_ns;
+	nc_log(NC_LOG_WARNING, "Traces are lost", NC_LOG_TEXT("address", url),
+		NC_LOG_TEXT("reason", err->message), NC_LOG_INT("status", status > 0 ? status : 0));
+}
+
+static void deliver(int fd, const char *url, const char *fields, const char *body)
+{
+	struct nacre_err err = {0};
+	int status = nc_dial_post(url, fields, body, TIMEOUT_S, &err);
+
+	if (is_worth_another_try(status) && pause_once(fd)) {
+		err = (struct nacre_err){0};
+		status = nc_dial_post(url, fields, body, TIMEOUT_S, &err);
+	}
+	if (status < 200 || status > 299)
+		complain(url, status, &err);
+}
+
+static void serve(int fd, const struct nc_tracing_values *tracing)
+{
+	static char body[NC_EXPORTER_MESSAGE_MAX + 1];
+	nc_buf_cleanup struct nc_buf fields = NC_BUF(FIELDS_MAX);
+	ssize_t n;
+
+	for (size_t i = 0; i < tracing->headers.n_list; i++)
+		nc_buf_addf(&fields, "%s\r\n", tracing->headers.list[i]);
+	while ((n = read(fd, body, sizeof(body) - 1)) > 0) {
+		body[n] = '\0';
+		deliver(fd, tracing->endpoint.list[0], nc_buf_text(&fields), body);
+	}
+}
+
+_Noreturn static void be_exporter(int fd, const struct nc_tracing_values *tracing, bool ranges)
+{
+	int r;
+
+	(void)prctl(PR_SET_NAME, "nacre-exporter");
+	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = dup2(fd, LOW_FD) < 0 || close_range(LOW_FD + 1, ~0U, 0) < 0 ? -errno
+									: nc_privilege_drop(ranges);
+	if (r == 0)
+		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
+	if (r >= 0)
+		r = nc_filter_load(NC_FILTER_COURIER, NULL);
+	if (r < 0)
+		nc_log(NC_LOG_ERROR, "Traces go nowhere", NC_LOG_TEXT("reason", nc_errno_text(r)));
+	else
+		serve(LOW_FD, tracing);
+	_exit(r < 0 ? 125 : 0);
+}
+
+int nc_exporter_start(const struct nc_tracing_values *tracing, bool ranges, struct nacre_err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return nc_err_errno(err, -errno, "Make a socket pair");
+	pid = fork();
+	if (pid == 0)
+		be_exporter(ends[1], tracing, ranges);
+	(void)close(ends[1]);
+	if (pid < 0) {
+		(void)close(ends[0]);
+		return nc_err_errno(err, -errno, "Fork");
+	}
+	return ends[0];
+}
