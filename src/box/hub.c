@@ -41,8 +41,8 @@ struct nc_command {
 	bool terminal;	 /* in place of pipes */
 	bool kept;
 	uint64_t output_bytes;
-	bool killed; /* for its output */
-	bool ended;
+	bool killed;	     /* for its output */
+	bool ended, forgets; /* the spawner is to forget it, once all is told */
 	struct nc_box_end end;
 	struct nacre_err failure;
 	uv_timer_t *drain;
@@ -99,10 +99,14 @@ static void command_done(struct nc_command *command)
 	struct nc_command_spec spec = command->spec;
 	struct nc_box_end end = command->end;
 	struct nacre_err failure = command->failure;
-	uint64_t output_bytes = command->output_bytes;
+	struct nc_spawn *spawn = command->forgets ? command->hub->spawn : NULL;
+	uint64_t output_bytes = command->output_bytes, box_id = command->box_id;
 
 	command_free(command); /* first: the next command of the box may be ordered from within */
 	spec.ended(spec.context, &end, output_bytes, failure.code < 0 ? &failure : NULL);
+	/* after that: who dies in between leaves it to the next worker to be told again */
+	if (spawn)
+		(void)nc_spawn_forget(spawn, box_id);
 }
 
 /* Whether it is over; then command is gone. */
@@ -145,7 +149,9 @@ static void on_output(void *context, int events)
 	struct nc_command *command = side->command;
 	const struct nc_command_spec *spec = &command->spec;
 	char chunk[CHUNK];
-	ssize_t n = read(command->from_fd[side->stream], chunk, sizeof(chunk));
+	int fd = command->from_fd[side->stream];
+	ssize_t n = spec->take ? spec->take(spec->context, side->stream, fd, chunk, sizeof(chunk))
+			       : read(fd, chunk, sizeof(chunk));
 	uint64_t room = spec->output_max > command->output_bytes
 				? spec->output_max - command->output_bytes
 				: 0;
@@ -409,6 +415,7 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.box_id = adoption->id,
 		.terminal = adoption->terminal_fd >= 0,
 		.kept = true,
+		.output_bytes = spec->output_bytes,
 		.input_fd = take_fd(adoption->stream_fd[0]),
 		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
 	command->spec.input_fd = -EBADF;
@@ -483,6 +490,7 @@ void nc_command_disown(struct nc_command *command)
 	spec->context = NULL;
 	spec->started = NULL;
 	spec->told = NULL;
+	spec->take = NULL;
 	spec->writable = NULL;
 	spec->printed = disowned_printed;
 	spec->ended = disowned_ended;
@@ -511,6 +519,11 @@ void nc_command_cancel(struct nc_command *command)
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
 {
 	(void)nc_spawn_kill(hub->spawn, box_id, NC_CAUSE_CANCEL);
+}
+
+uint32_t nc_hub_unadopted(const struct nc_hub *hub)
+{
+	return hub->poll ? hub->spawn->n_adopted : 0;
 }
 
 uint64_t nc_hub_box_id(struct nc_hub *hub)
@@ -552,6 +565,8 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
 
 	if (event->type == NC_BOX_ADOPT) {
+		if (hub->spawn->n_adopted > 0)
+			hub->spawn->n_adopted--;
 		if (hub->last_id < event->id)
 			hub->last_id = event->id;
 		if (hub->watch.adopted)
@@ -561,9 +576,9 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		if (hub->watch.told)
 			hub->watch.told(hub->watch.context, &event->now);
 	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
-		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 		if (hub->watch.gone)
 			hub->watch.gone(hub->watch.context, event->id);
+		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 	}
 }
 
@@ -613,8 +628,7 @@ static void on_spawner(void *context, int events)
 		}
 		return;
 	}
-	if (command->kept && event.type == NC_BOX_ENDED && !event.end.stays)
-		(void)nc_spawn_forget(hub->spawn, event.id);
+	command->forgets = command->kept && event.type == NC_BOX_ENDED && !event.end.stays;
 	command->ended = true;
 	command->end = event.end;
 	if (event.type == NC_BOX_FAILED)

@@ -20,7 +20,7 @@ int nc_manager_sockets(struct nc_manager *manager, int *ret_fds, size_t max, str
 /* "STOPPING=1" and the like. */
 void nc_manager_tell(const struct nc_manager *manager, const char *words);
 
-/* That we are ready, and that it is this process that is to be told to stop. */
+/* That we are ready, and that it is the spawner that is to be told to stop, which outlives us. */
 void nc_manager_ready(const struct nc_manager *manager);
 
 #endif

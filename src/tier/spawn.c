@@ -237,14 +237,17 @@ static int take_packet_fd(struct nc_spawn *spawn, size_t i)
 static void take_fds(
 	struct nc_spawn *spawn, const struct nc_box_start *start, struct nc_spawn_event *event)
 {
+	size_t n = spawn->packet.n_fds;
+
 	if (start->terminal)
 		event->terminal_fd = take_packet_fd(spawn, 0);
 	if (start->door)
 		event->door_fd = take_packet_fd(spawn, start->terminal);
-	if (event->type == NC_BOX_ADOPT && spawn->packet.n_fds == 1)
+	if (event->type == NC_BOX_ADOPT && n == 1)
 		event->terminal_fd = take_packet_fd(spawn, 0);
-	for (size_t n = spawn->packet.n_fds; event->type == NC_BOX_ADOPT && n > 1 && n-- > 0;)
-		event->stream_fd[3 - spawn->packet.n_fds + n] = take_packet_fd(spawn, n);
+	/* the last of the three: input that has ended is not there */
+	for (size_t i = 0; event->type == NC_BOX_ADOPT && n > 1 && i < n; i++)
+		event->stream_fd[3 - n + i] = take_packet_fd(spawn, i);
 }
 
 int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)

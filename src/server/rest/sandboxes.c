@@ -108,9 +108,18 @@ static void release(
 	nc_quota_close(server->quotas, tenant, &share, cpu_seconds, nc_clock_ns());
 }
 
+/* It was admitted by the daemon before, and counts on. */
+static void resume(void *context, const char *tenant, const struct nc_box_limits *limits)
+{
+	struct nc_server *server = context;
+	struct nc_quota_share share = share_of(limits);
+
+	nc_quota_open(server->quotas, tenant, &share);
+}
+
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
-	const struct nc_sandboxes_gate gate = {server, admit, release};
+	const struct nc_sandboxes_gate gate = {server, admit, release, resume};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
@@ -518,6 +527,36 @@ static void channel_ended(void *context, struct nc_process *process)
 	channel->feed.ended = true;
 	nc_feed_tell(&channel->feed, "end", nc_process_json(process, false));
 	nc_feed_wake(&channel->feed);
+}
+
+/* Events of a command that the daemon before has begun: their numbers go on, the old ones are gone.
+ */
+static bool resume_channel(void *context, struct nc_process *process)
+{
+	struct nc_channel *channel =
+		nc_process_is_background(process) ? channel_new(context) : NULL;
+	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+
+	if (!channel)
+		return true;
+	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
+	channel->feed.n_events = nc_process_pieces(process);
+	if (nc_process_runs(process))
+		nc_process_listen(process, &listener);
+	else
+		channel_ended(channel, process);
+	return true;
+}
+
+static bool resume_channels(void *context, struct nc_sandbox *sandbox)
+{
+	nc_processes_visit(sandbox, resume_channel, context);
+	return true;
+}
+
+void nc_channels_resume(struct nc_server *server)
+{
+	nc_sandboxes_visit(server->sandboxes, NULL, resume_channels, server);
 }
 
 /* ---- commands ---- */
