@@ -586,6 +586,8 @@ static void on_started(struct nc_command *command, const struct nc_spawn_event *
 {
 	const struct nc_command_spec *spec = &command->spec;
 
+	if (event->terminal_fd >= 0)
+		command->terminal = true; /* adopted before it had begun, nobody knew */
 	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
 		nc_command_cancel(command);
 	if (spec->started)
@@ -645,7 +647,7 @@ int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 
 	if (!hub)
 		return -ENOMEM;
-	*hub = (struct nc_hub){.loop = loop, .spawn = spawn};
+	*hub = (struct nc_hub){.loop = loop, .spawn = spawn, .last_id = spawn->last_id};
 	r = nc_poll_new(loop, spawn->fd, UV_READABLE, on_spawner, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);

@@ -440,6 +440,7 @@ void nc_sandbox_destroy(struct nc_sandbox *sandbox)
 	if (sandbox->ends)
 		return;
 	sandbox->ends = true;
+	nc_sandbox_save(sandbox);
 	nc_hub_drop(sandbox->all->hub, sandbox->box_id); /* and its end is told */
 }
 

@@ -21,13 +21,14 @@
 
 static json_t *note_of(const struct nc_sandbox *sandbox)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:I, s:I, s:I, s:o}",
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:I, s:o}",
 		"kind", "sandbox", "id", sandbox->id, "tenant", sandbox->tenant, "created",
 		sandbox->created, "spec", sandbox->spec.source, "network", sandbox->network,
 		"trusted", sandbox->spec.network.trusted, "box", (json_int_t)sandbox->box_id,
-		"lives", sandbox->lives, "paused", sandbox->paused, "deadline",
-		(json_int_t)sandbox->deadline_ns, "used", (json_int_t)sandbox->used_ns, "cpu",
-		(json_int_t)sandbox->cpu_us, "placeholders",
+		"lives", sandbox->lives, "ends", sandbox->ends, "paused", sandbox->paused,
+		"deadline", (json_int_t)sandbox->deadline_ns, "used", (json_int_t)sandbox->used_ns,
+		"cpu", (json_int_t)sandbox->cpu_us, "placeholders",
 		nc_access_placeholders(sandbox->access));
 }
 
@@ -146,6 +147,7 @@ static void recall_sandbox(void *context, uint32_t page, const json_t *note)
 	(void)snprintf(sandbox->created, sizeof(sandbox->created), "%s", text_of(note, "created"));
 	sandbox->box_id = number_of(note, "box");
 	sandbox->lives = flag_of(note, "lives");
+	sandbox->ends = flag_of(note, "ends");
 	sandbox->paused = flag_of(note, "paused");
 	sandbox->cpu_us = number_of(note, "cpu");
 	if (read_spec(sandbox, note) < 0 ||
@@ -293,10 +295,12 @@ static void bury(struct nc_sandboxes *all)
 		for (struct nc_process *p = s->processes; p; p = p->next)
 			if (p->awaited)
 				nc_process_lose(p);
+		/* nobody was told that it is made, or somebody that it is destroyed */
+		s->ends = s->ends || !s->lives;
 		if (!s->adopted)
 			nc_sandbox_gone(s);
-		else if (!s->lives) /* nobody was told that it is made */
-			nc_sandbox_destroy(s);
+		else if (s->ends)
+			nc_hub_drop(all->hub, s->box_id);
 	}
 }
 

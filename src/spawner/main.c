@@ -70,6 +70,9 @@
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
 
+/* More than a socket holds. */
+#define LAST_WORDS_MAX 4096U
+
 /* What all boxes together may take to die when we end, and how often strays are looked for. */
 #define BURY_NS (90 * NC_NS_PER_S)
 #define BURY_TICK_MS 20
@@ -1012,6 +1015,14 @@ static void bury_boxes(void)
 	}
 }
 
+/* What it has said before it died holds: others may have been told that it was done. */
+static void hear_out(void)
+{
+	spawner.worker.dead = true;
+	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner.worker.fd >= 0; i++)
+		receive();
+}
+
 /* Serves one worker after the other, for as long as one is to be had; the last one's exit code. */
 static int serve_all(void)
 {
@@ -1020,6 +1031,8 @@ static int serve_all(void)
 
 	for (;;) {
 		serve();
+		if (spawner.worker.argv)
+			hear_out();
 		code = nc_worker_reap(&spawner.worker);
 		if (!spawner.worker.argv || spawner.ends || code == 0)
 			return code;

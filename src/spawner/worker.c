@@ -36,7 +36,7 @@ int nc_worker_take(struct nc_worker *worker, pid_t pid, int fd, struct nacre_err
 
 	worker->pid = pid;
 	worker->fd = fd;
-	worker->greeted = worker->broken = false;
+	worker->greeted = worker->broken = worker->dead = false;
 	worker->waited_ns = 0;
 	r = worker->pidfd = nc_pidfd_open(pid);
 	/* whom we cannot wait for we must not kill either */
@@ -127,7 +127,8 @@ void nc_worker_end(struct nc_worker *worker, const char *why)
 
 /* Many boxes may end, or be adopted, while it is busy: the messages are more than its socket holds.
  */
-static int send_later(struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds)
+static int send_later(
+	struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds)
 {
 	struct pollfd event = {.fd = worker->fd, .events = POLLOUT};
 	int r = -EAGAIN;
@@ -145,7 +146,9 @@ static int send_later(struct nc_worker *worker, struct nc_wire_out *out, const i
 void nc_worker_send(struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds)
 {
 	/* whoever has not greeted is told all when he does */
-	int r = worker->fd >= 0 && worker->greeted ? nc_wire_send(worker->fd, out, fds, n_fds) : 0;
+	int r = worker->fd >= 0 && worker->greeted && !worker->dead
+			? nc_wire_send(worker->fd, out, fds, n_fds)
+			: 0;
 
 	if (r == -EAGAIN)
 		r = send_later(worker, out, fds, n_fds);

@@ -16,7 +16,8 @@ struct nc_worker {
 	pid_t pid;
 	int fd; /* our end of the pair; -EBADF once it is gone */
 	bool greeted;
-	bool broken; /* it was ended by us, for breaking the rules */
+	bool broken;	    /* it was ended by us, for breaking the rules */
+	bool dead;	    /* nobody hears us any more */
 	uint64_t waited_ns; /* for it to read its messages, in all of its life */
 	/* how it is started again; argv is NULL where it is not */
 	char **argv;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/privilege.h"
 #include "kernel/program.h"
@@ -125,7 +126,8 @@ int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err)
 
 	if (!word || strcmp(word, "3") != 0 || fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return nc_err_set(err, -EINVAL, "It is nacre-spawner that starts this");
-	*spawn = (struct nc_spawn){.fd = SOCKET_FD};
+	/* boxes of the one before may still be dying; it did not order one each nanosecond */
+	*spawn = (struct nc_spawn){.fd = SOCKET_FD, .last_id = nc_clock_ns()};
 	return 0;
 }
 

@@ -228,7 +228,7 @@ def test_what_was_in_the_middle_of_being_made(daemon):
 def test_tenants_and_quotas_hold(tmp_path):
     config = tmp_path / "config"
     config.mkdir()
-    (config / "serve.yaml").write_text("tenants:\n  one:\n    concurrent: 2\n")
+    (config / "serve.yaml").write_text("tenants:\n  one:\n    executions: 2\n")
     open_way(config)
     with Daemon(tmp_path, config=config) as daemon:
         one, two = (daemon.key("--tenant", name, "--role", "execute") for name in ("one", "two"))
