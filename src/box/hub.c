@@ -250,6 +250,8 @@ static void feed(struct nc_command *command)
 		spec->input += at;
 		spec->input_size -= at;
 	}
+	if (r > 0 && spec->input && spec->fed)
+		spec->fed(spec->context);
 	if (r > 0) {
 		spec->input = NULL;
 		if (spec->input_fd < 0) {
@@ -491,6 +493,7 @@ void nc_command_disown(struct nc_command *command)
 	spec->started = NULL;
 	spec->told = NULL;
 	spec->take = NULL;
+	spec->fed = NULL;
 	spec->writable = NULL;
 	spec->printed = disowned_printed;
 	spec->ended = disowned_ended;

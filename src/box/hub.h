@@ -30,6 +30,7 @@ struct nc_command_spec {
 	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
 	void (*started)(void *context, uint64_t birth_ns, int door_fd);
 	void (*writable)(void *context); /* interactive: there is room again; may be NULL */
+	void (*fed)(void *context);	 /* all of input is in its pipe; may be NULL */
 	/* the answer to nc_hub_ask while it runs; NULL: as for boxes that no command waits for */
 	void (*told)(void *context, const struct nc_box_now *now);
 	/* instead of read() on its output, which does not block; NULL: that */

@@ -31,10 +31,8 @@ static bool is_there(const struct nc_egress *egress)
 }
 
 /* What it was to be told is nobody's any more. */
-static void forget_worker(struct nc_egress *egress)
+static void drop_unsent(struct nc_egress *egress)
 {
-	egress->worker_fd = nc_fd_close(egress->worker_fd);
-	egress->greeted = egress->waits_for_room = false;
 	while (egress->unsent) {
 		struct nc_unsent *first = egress->unsent;
 
@@ -44,6 +42,13 @@ static void forget_worker(struct nc_egress *egress)
 	}
 	egress->unsent_end = &egress->unsent;
 	egress->n_unsent = 0;
+}
+
+static void forget_worker(struct nc_egress *egress)
+{
+	egress->worker_fd = nc_fd_close(egress->worker_fd);
+	egress->greeted = egress->waits_for_room = false;
+	drop_unsent(egress);
 }
 
 /* It breaks the rules: that is the end. */
@@ -76,9 +81,9 @@ static void send_unsent(struct nc_egress *egress)
 
 		if (r == -EAGAIN)
 			break;
-		if (r < 0) {
-			forget_worker(egress);
-			return;
+		if (r < 0) { /* it has gone; what it said before is still to be heard */
+			drop_unsent(egress);
+			break;
 		}
 		egress->unsent = first->next;
 		if (!egress->unsent)
@@ -268,7 +273,9 @@ static bool hear(struct nc_egress *egress)
 
 	if (r == -EAGAIN)
 		return false;
-	if (r == 0 || r == -ECONNRESET)
+	if (r == -ECONNRESET) /* it has gone with mail unread: said once */
+		return true;
+	if (r == 0)
 		forget_worker(egress);
 	else if (r < 0 || handle(egress) < 0)
 		give_up(egress);

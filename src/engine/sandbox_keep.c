@@ -66,12 +66,13 @@ static json_t *end_of(const struct nc_process *process)
 
 static json_t *note_of_process(const struct nc_process *process, json_t *end)
 {
-	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s}",
+	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s}",
 		"kind", "process", "sandbox", process->sandbox->id, "id", process->id, "command",
 		process->command, "started", process->started, "terminal", process->terminal,
-		"background", process->background, "interactive", process->interactive, "box",
-		(json_int_t)process->box_id, "birth", (json_int_t)process->birth_ns, "bytes",
-		(json_int_t)process->output_bytes, "end", end, "failure", process->failure.message);
+		"background", process->background, "interactive", process->interactive, "hungry",
+		process->hungry, "box", (json_int_t)process->box_id, "birth",
+		(json_int_t)process->birth_ns, "bytes", (json_int_t)process->output_bytes, "end",
+		end, "failure", process->failure.message);
 }
 
 void nc_process_save(struct nc_process *process)
@@ -201,6 +202,7 @@ static int read_process(struct nc_process *process, const json_t *note)
 	(void)snprintf(process->started, sizeof(process->started), "%s", text_of(note, "started"));
 	process->box_id = number_of(note, "box");
 	process->birth_ns = number_of(note, "birth");
+	process->hungry = flag_of(note, "hungry");
 	process->output_bytes = number_of(note, "bytes");
 	process->awaited = !json_is_string(end);
 	if (*text_of(note, "failure"))

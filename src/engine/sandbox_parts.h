@@ -31,6 +31,8 @@ struct nc_process {
 	uint32_t page; /* of the ledger; 0: none */
 	uint64_t box_id;
 	char *input; /* that it began with */
+	bool hungry;  /* for input that it began with: not all of it is in its pipe */
+	bool starved; /* and never will be: it is ended for that */
 	char started[NC_CLOCK_STAMP_SIZE];
 	struct nc_output output[NC_STREAM_MAX];
 	uint64_t output_bytes, birth_ns;

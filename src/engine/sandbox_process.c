@@ -84,6 +84,14 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	nc_process_save(process);
 }
 
+static void on_fed(void *context)
+{
+	struct nc_process *process = context;
+
+	process->hungry = false;
+	nc_process_save(process);
+}
+
 /* What it prints is written down as it is read. */
 static ssize_t on_take(void *context, enum nc_stream stream, int fd, char *data, size_t size)
 {
@@ -147,6 +155,9 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->end = *end;
 	if (failure)
 		process->failure = *failure;
+	else if (process->starved && end->signal == SIGKILL)
+		nc_err_set(&process->failure, -EIO,
+			"The daemon died before the command had all of its input");
 	else if (sandbox->ends && end->signal == SIGKILL)
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
@@ -288,6 +299,7 @@ static struct nc_command_spec spec_of(struct nc_process *process)
 		.output_max = OUTPUT_MAX,
 		.context = process,
 		.started = on_started,
+		.fed = on_fed,
 		.take = process->page ? on_take : NULL,
 		.printed = on_printed,
 		.ended = on_ended};
@@ -299,6 +311,7 @@ static int start(struct nc_process *process, struct nc_box_order *order, struct 
 	int r;
 
 	process->box_id = order->id;
+	process->hungry = !process->interactive && process->input && *process->input;
 	r = nc_process_keep(process); /* first: the next worker is not to meet a stranger */
 	if (r < 0)
 		return nc_err_errno(err, r, "Take the command");
@@ -495,6 +508,10 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 		return r;
 	process->awaited = false;
 	process->sandbox->n_running++;
+	/* it would take the end of some for the end of all */
+	process->starved = process->hungry;
+	if (process->starved)
+		nc_process_kill(process);
 	return 0;
 }
 

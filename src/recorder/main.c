@@ -153,10 +153,8 @@ static void send_reply(void)
 {
 	int r = nc_wire_send(recorder.worker_fd, &recorder.reply, NULL, 0);
 
+	/* one that has gone is told nothing any more; what it said is heard to the end */
 	recorder.reply_waits = r == -EAGAIN;
-	if (r == 0 || r == -EAGAIN)
-		return;
-	recorder.worker_fd = nc_fd_close(recorder.worker_fd); /* it has gone */
 }
 
 static struct nc_wire_out *begin_reply(enum nc_record_message type)
@@ -365,7 +363,7 @@ static void receive(void)
 		handle_packet();
 	else if (r == -EBADMSG)
 		end_worker("a broken message");
-	else if (r != -EAGAIN)
+	else if (r != -EAGAIN && r != -ECONNRESET) /* the latter: gone with mail unread, said once */
 		recorder.worker_fd = nc_fd_close(recorder.worker_fd);
 	for (size_t i = 0; i < recorder.packet.n_fds; i++)
 		recorder.packet.fds[i] = nc_fd_close(recorder.packet.fds[i]);

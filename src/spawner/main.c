@@ -781,9 +781,9 @@ static void receive(void)
 
 	if (r > 0)
 		handle_packet();
-	else if (r == -EAGAIN)
+	else if (r == -EAGAIN || r == -ECONNRESET) /* it has gone with mail unread: said once */
 		return;
-	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
+	else if (r == 0)
 		spawner.worker.fd = nc_fd_close(spawner.worker.fd);
 	else
 		nc_worker_end(

@@ -155,7 +155,7 @@ void nc_worker_send(struct nc_worker *worker, struct nc_wire_out *out, const int
 	if (r == -EAGAIN)
 		nc_worker_end(worker, "it does not read its messages");
 	else if (r == -EPIPE || r == -ECONNRESET)
-		worker->fd = nc_fd_close(worker->fd);
+		worker->dead = true; /* what it said before is still to be heard */
 	else if (r < 0)
 		nc_worker_end(worker, nc_errno_text(r));
 	nc_wire_out_done(out);
