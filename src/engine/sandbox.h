@@ -126,6 +126,9 @@ bool nc_process_is_background(const struct nc_process *process);
 /* How many pieces of output there were before the listener was told of any. */
 uint64_t nc_process_pieces(const struct nc_process *process);
 
+/* Why it never ran, or was ended by our own fault; NULL: it ran. */
+const struct nacre_err *nc_process_failure(const struct nc_process *process);
+
 /* With what it printed, and how it ended. */
 json_t *nc_process_json(const struct nc_process *process, bool with_output);
 

@@ -30,7 +30,7 @@ struct nc_process {
 	bool awaited;  /* it ran when the worker before died: its adoption is to come */
 	uint32_t page; /* of the ledger; 0: none */
 	uint64_t box_id;
-	char *input; /* that it began with */
+	char *input;  /* that it began with */
 	bool hungry;  /* for input that it began with: not all of it is in its pipe */
 	bool starved; /* and never will be: it is ended for that */
 	char started[NC_CLOCK_STAMP_SIZE];

@@ -409,6 +409,11 @@ bool nc_process_is_background(const struct nc_process *process)
 	return process->background;
 }
 
+const struct nacre_err *nc_process_failure(const struct nc_process *process)
+{
+	return process->failure.code < 0 ? &process->failure : NULL;
+}
+
 uint64_t nc_process_pieces(const struct nc_process *process)
 {
 	return process->page ? nc_ledger_pieces(process->sandbox->all->ledger, process->page) : 0;

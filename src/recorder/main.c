@@ -363,7 +363,8 @@ static void receive(void)
 		handle_packet();
 	else if (r == -EBADMSG)
 		end_worker("a broken message");
-	else if (r != -EAGAIN && r != -ECONNRESET) /* the latter: gone with mail unread, said once */
+	else if (r != -EAGAIN &&
+		 r != -ECONNRESET) /* the latter: gone with mail unread, said once */
 		recorder.worker_fd = nc_fd_close(recorder.worker_fd);
 	for (size_t i = 0; i < recorder.packet.n_fds; i++)
 		recorder.packet.fds[i] = nc_fd_close(recorder.packet.fds[i]);

@@ -121,8 +121,7 @@ static struct nc_job *find(struct nc_server *server, struct nc_exchange *exchang
 
 NC_REST(jobs_get)
 {
-	const struct nc_job *job =
-		nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
+	const struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
 
 	if (job)
 		nc_reply_json(exchange, 200, nc_job_json(job, true));

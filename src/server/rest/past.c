@@ -185,7 +185,8 @@ static void on_blob(void *context, const json_t *answer)
 	nc_reply_bytes(context, 200, "application/octet-stream", data, size);
 }
 
-/* A job that this daemon does not know: one that it has forgotten, or that died with the one before.
+/* A job that this daemon does not know: one that it has forgotten, or that died with the one
+ * before.
  */
 static void on_job(void *context, const json_t *answer)
 {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/sandbox.h"
 #include "server/feed.h"
+#include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
@@ -209,7 +210,8 @@ static void on_made(void *context, struct nc_sandbox *sandbox, const struct nacr
 NC_REST(sandboxes_create)
 {
 	static struct nc_faults faults; /* large, and of this call alone */
-	cleanup_json json_t *body = read_body(exchange);
+	cleanup_json json_t *body =
+		nc_jobs_have_room(server, exchange) ? read_body(exchange) : NULL;
 	struct nacre_err err = {0};
 	struct nc_wait *wait = body ? nc_wait_new(server, exchange) : NULL;
 	int r;
@@ -563,7 +565,12 @@ void nc_channels_resume(struct nc_server *server)
 
 static void on_ended(void *context, struct nc_process *process)
 {
-	nc_reply_json(settle(context), 200, nc_process_json(process, true));
+	const struct nacre_err *failure = nc_process_failure(process);
+
+	if (failure)
+		nc_problem_err(settle(context), failure);
+	else
+		nc_reply_json(settle(context), 200, nc_process_json(process, true));
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
@@ -610,7 +617,8 @@ NC_REST(commands_create)
 {
 	static struct nc_faults faults;
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	cleanup_json json_t *body =
+		sandbox && nc_jobs_have_room(server, exchange) ? read_body(exchange) : NULL;
 	bool background = json_is_true(json_object_get(body, "background"));
 	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
 	const struct nc_process_listener listener = {.context = wait, .ended = on_ended};
