@@ -526,11 +526,13 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	nc_start_init(&start, say);
 	nc_server_log(cli->config);
 	if (nc_heirs_find(&heirs)) {
+		opened.manager.pid = getppid();
 		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
 		r = nc_start_resume(&start, &args, cli->config, &heirs, err);
 		if (r == 0)
 			r = take_up(&opened, &heirs, err);
 	} else {
+		opened.manager.pid = getpid(); /* we become the spawner */
 		r = begin(&start, &opened, cli->config, err);
 	}
 	if (r == 0)
