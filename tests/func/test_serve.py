@@ -464,7 +464,8 @@ def test_as_an_ordinary_user(programs, tmp_path, user_namespaces):
 
 
 def test_killed_daemon_loses_nothing(tmp_path):
-    """kill -9 under load: what was acknowledged is in the history, the rest is told as lost, and nothing goes on running."""
+    """kill -9 of the spawner under load: what was acknowledged is in the history, the rest is told as lost, and nothing goes on running.
+    That of the worker is in test_serve_adoption.py."""
     acknowledged = set()
     for round_ in range(int(os.environ.get("NACRE_KILL_ROUNDS", "4"))):
         with Daemon(tmp_path) as daemon:
@@ -483,7 +484,7 @@ def test_killed_daemon_loses_nothing(tmp_path):
                 thread.start()
             time.sleep(0.8 + round_ / 10)
             below = processes_of(daemon.process.pid)
-            os.kill(daemon.pid, signal.SIGKILL)
+            daemon.process.kill()
             for thread in threads:
                 thread.join(timeout=30)
             assert daemon.process.wait(timeout=20) != 0

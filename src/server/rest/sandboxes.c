@@ -567,7 +567,9 @@ static void on_ended(void *context, struct nc_process *process)
 {
 	const struct nacre_err *failure = nc_process_failure(process);
 
-	if (failure)
+	/* a program that is not there is the caller's affair, a host that has no room is not */
+	if (failure && (failure->code == -EAGAIN || failure->code == -ENOMEM ||
+			       failure->code == -EMFILE || failure->code == -ECONNRESET))
 		nc_problem_err(settle(context), failure);
 	else
 		nc_reply_json(settle(context), 200, nc_process_json(process, true));
