@@ -109,7 +109,7 @@
 /* The id of an execution in the journal. */
 #define NC_RECORD_ID_MAX 64U
 /* Executions of one worker that are open at once. */
-#define NC_RECORD_OPEN_MAX 1024U
+#define NC_RECORD_OPEN_MAX 2048U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* Segments of a journal: a year of one a minute. */

@@ -42,8 +42,8 @@ struct nc_command {
 	bool terminal;	 /* in place of pipes */
 	bool kept;
 	uint64_t output_bytes;
-	bool killed; /* for its output */
-	bool ended;
+	bool killed;	     /* for its output */
+	bool ended, forgets; /* the spawner is to forget it, once all is told */
 	struct nc_box_end end;
 	struct nacre_err failure;
 	uv_timer_t *drain;
@@ -107,10 +107,14 @@ static void command_done(struct nc_command *command)
 	struct nc_command_spec spec = command->spec;
 	struct nc_box_end end = command->end;
 	struct nacre_err failure = command->failure;
-	uint64_t output_bytes = command->output_bytes;
+	struct nc_spawn *spawn = command->forgets ? command->hub->spawn : NULL;
+	uint64_t output_bytes = command->output_bytes, box_id = command->box_id;
 
 	command_free(command); /* first: the next command of the box may be ordered from within */
 	spec.ended(spec.context, &end, output_bytes, failure.code < 0 ? &failure : NULL);
+	/* after that: who dies in between leaves it to the next worker to be told again */
+	if (spawn)
+		(void)nc_spawn_forget(spawn, box_id);
 }
 
 /* Whether it is over; then command is gone. */
@@ -153,7 +157,9 @@ static void on_output(void *context, int events)
 	struct nc_command *command = side->command;
 	const struct nc_command_spec *spec = &command->spec;
 	char chunk[CHUNK];
-	ssize_t n = read(command->from_fd[side->stream], chunk, sizeof(chunk));
+	int fd = command->from_fd[side->stream];
+	ssize_t n = spec->take ? spec->take(spec->context, side->stream, fd, chunk, sizeof(chunk))
+			       : read(fd, chunk, sizeof(chunk));
 	uint64_t room = spec->output_max > command->output_bytes
 				? spec->output_max - command->output_bytes
 				: 0;
@@ -282,6 +288,8 @@ static void feed(struct nc_command *command)
 		spec->input += at;
 		spec->input_size -= at;
 	}
+	if (r > 0 && spec->input && spec->fed)
+		spec->fed(spec->context);
 	if (r > 0) {
 		spec->input = NULL;
 		if (spec->input_fd < 0) {
@@ -453,6 +461,7 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.terminal = adoption->terminal_fd >= 0,
 		.kept = true,
 		.pack_fd = -EBADF,
+		.output_bytes = spec->output_bytes,
 		.input_fd = take_fd(adoption->stream_fd[0]),
 		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
 	command->spec.input_fd = -EBADF;
@@ -533,6 +542,8 @@ void nc_command_disown(struct nc_command *command)
 	spec->context = NULL;
 	spec->started = NULL;
 	spec->told = NULL;
+	spec->take = NULL;
+	spec->fed = NULL;
 	spec->writable = NULL;
 	spec->printed = disowned_printed;
 	spec->ended = disowned_ended;
@@ -566,6 +577,11 @@ void nc_command_cancel(struct nc_command *command)
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
 {
 	(void)nc_spawn_kill(hub->spawn, box_id, NC_CAUSE_CANCEL);
+}
+
+uint32_t nc_hub_unadopted(const struct nc_hub *hub)
+{
+	return hub->poll ? hub->spawn->n_adopted : 0;
 }
 
 uint64_t nc_hub_box_id(struct nc_hub *hub)
@@ -607,6 +623,8 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
 
 	if (event->type == NC_BOX_ADOPT) {
+		if (hub->spawn->n_adopted > 0)
+			hub->spawn->n_adopted--;
 		if (hub->last_id < event->id)
 			hub->last_id = event->id;
 		if (hub->watch.adopted)
@@ -616,9 +634,9 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		if (hub->watch.told)
 			hub->watch.told(hub->watch.context, &event->now);
 	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
-		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 		if (hub->watch.gone)
 			hub->watch.gone(hub->watch.context, event->id);
+		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 	}
 }
 
@@ -626,6 +644,8 @@ static void on_started(struct nc_command *command, const struct nc_spawn_event *
 {
 	const struct nc_command_spec *spec = &command->spec;
 
+	if (event->terminal_fd >= 0)
+		command->terminal = true; /* adopted before it had begun, nobody knew */
 	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
 		nc_command_cancel(command);
 	if (spec->started)
@@ -668,8 +688,7 @@ static void on_spawner(void *context, int events)
 		}
 		return;
 	}
-	if (command->kept && event.type == NC_BOX_ENDED && !event.end.stays)
-		(void)nc_spawn_forget(hub->spawn, event.id);
+	command->forgets = command->kept && event.type == NC_BOX_ENDED && !event.end.stays;
 	command->ended = true;
 	command->end = event.end;
 	if (event.type == NC_BOX_FAILED)
@@ -686,7 +705,7 @@ int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 
 	if (!hub)
 		return -ENOMEM;
-	*hub = (struct nc_hub){.loop = loop, .spawn = spawn};
+	*hub = (struct nc_hub){.loop = loop, .spawn = spawn, .last_id = spawn->last_id};
 	r = nc_poll_new(loop, spawn->fd, UV_READABLE, on_spawner, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);

@@ -25,14 +25,18 @@ struct nc_command_spec {
 	int input_fd;	  /* read from after that, and stays the caller's; or -EBADF */
 	const char *pack; /* with NC_ORDER_PACK: its files; borrowed until it has ended */
 	size_t pack_size;
-	bool interactive;    /* instead of both: what nc_command_write brings */
-	uint64_t output_max; /* of both streams together; more ends the command */
+	bool interactive;      /* instead of both: what nc_command_write brings */
+	uint64_t output_max;   /* of both streams together; more ends the command */
+	uint64_t output_bytes; /* of both that the worker before has had */
 	void *context;
 	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
 	void (*started)(void *context, uint64_t birth_ns, int door_fd);
 	void (*writable)(void *context); /* interactive: there is room again; may be NULL */
+	void (*fed)(void *context);	 /* all of input is in its pipe; may be NULL */
 	/* the answer to nc_hub_ask while it runs; NULL: as for boxes that no command waits for */
 	void (*told)(void *context, const struct nc_box_now *now);
+	/* instead of read() on its output, which does not block; NULL: that */
+	ssize_t (*take)(void *context, enum nc_stream stream, int fd, char *data, size_t size);
 	/* what it printed within output_max, as it comes; data is good only during the call */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/*
@@ -66,6 +70,9 @@ struct nc_hub_watch {
 };
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
+
+/* How many adoptions are still to come; before they have, nothing is to be ordered. */
+uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 
 /* A number for a new box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub);

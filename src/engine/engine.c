@@ -251,6 +251,9 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		return nc_err_set(err, -EIO, "Make an id");
 	}
 	nc_execution_prepare(execution);
+	/* whoever is told that it will run finds it in the history, whatever becomes of us */
+	if (engine->chronicle)
+		nc_chronicle_begin(engine->chronicle, execution);
 	*engine->queue_end = execution;
 	engine->queue_end = &execution->next;
 	engine->load.queued++;

@@ -20,11 +20,12 @@ struct nc_sandboxes_setup {
 	struct nc_engine *engine; /* must outlive it */
 	int image_store_fd;	  /* for those that name an image; or -EBADF */
 	size_t max, max_each;	  /* sandboxes at once, in all and of one tenant */
-	/* memory in which they are written down for the next worker (nc_sandboxes_memory), or
-	 * -EBADF: then they end with this one */
-	int memory_fd;
+	/* in which they are written down for the next worker (nc_ledger_make), or -EBADF: then they
+	 * end with this one */
+	int memory_fd, inbox_fd;
 };
 
+/* Takes up what the worker before has left, which runs the loop. */
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes);
 
 /* Who may have one: asked when its limits are known, and told when it has gone. */
@@ -35,15 +36,14 @@ struct nc_sandboxes_gate {
 		struct nacre_err *err);
 	void (*release)(void *context, const char *tenant, const struct nc_box_limits *limits,
 		double cpu_seconds);
+	/* there is one already, of the worker before */
+	void (*resume)(void *context, const char *tenant, const struct nc_box_limits *limits);
 };
 
 void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
 
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
-
-/* A descriptor of memory that can be handed to the next worker. */
-int nc_sandboxes_memory(void);
 
 /* To be called about once a second. */
 void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
@@ -121,6 +121,13 @@ void nc_process_listen(struct nc_process *process, const struct nc_process_liste
 
 const char *nc_process_id(const struct nc_process *process);
 bool nc_process_runs(const struct nc_process *process);
+bool nc_process_is_background(const struct nc_process *process);
+
+/* How many pieces of output there were before the listener was told of any. */
+uint64_t nc_process_pieces(const struct nc_process *process);
+
+/* Why it never ran, or was ended by our own fault; NULL: it ran. */
+const struct nacre_err *nc_process_failure(const struct nc_process *process);
 
 /* With what it printed, and how it ended. */
 json_t *nc_process_json(const struct nc_process *process, bool with_output);

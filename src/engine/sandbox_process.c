@@ -42,13 +42,15 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	} else {
 		order->flags |= NC_ORDER_STAY;
 	}
-	if (sandbox->all->setup.memory_fd >= 0)
+	if (sandbox->all->ledger)
 		order->flags |= NC_ORDER_KEEP;
 	return 0;
 }
 
 void nc_process_free(struct nc_process *process)
 {
+	if (process->sandbox->all->ledger)
+		nc_ledger_remove(process->sandbox->all->ledger, process->page);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		nc_output_done(&process->output[i]);
 	json_decref(process->command);
@@ -64,7 +66,7 @@ static void forget_old(struct nc_sandbox *sandbox)
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
 
-		if (process->running || ++n <= NC_SANDBOX_ENDED_MAX) {
+		if (process->running || process->awaited || ++n <= NC_SANDBOX_ENDED_MAX) {
 			place = &process->next;
 			continue;
 		}
@@ -79,6 +81,24 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	(void)nc_fd_close(door_fd);
 	process->birth_ns = birth_ns;
+	nc_process_save(process);
+}
+
+static void on_fed(void *context)
+{
+	struct nc_process *process = context;
+
+	process->hungry = false;
+	nc_process_save(process);
+}
+
+/* What it prints is written down as it is read. */
+static ssize_t on_take(void *context, enum nc_stream stream, int fd, char *data, size_t size)
+{
+	struct nc_process *process = context;
+
+	return nc_ledger_receive(
+		process->sandbox->all->ledger, process->page, stream, fd, data, size);
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -135,15 +155,19 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->end = *end;
 	if (failure)
 		process->failure = *failure;
+	else if (process->starved && end->signal == SIGKILL)
+		nc_err_set(&process->failure, -EIO,
+			"The daemon died before the command had all of its input");
 	else if (sandbox->ends && end->signal == SIGKILL)
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
 	sandbox->cpu_us += end->usage.cpu_user_us + end->usage.cpu_system_us;
 	record(process);
+	nc_process_save(process); /* before anybody is told: it is not to be taken back */
+	nc_sandbox_save(sandbox);
 	tell_end(process);
 	forget_old(sandbox);
-	nc_sandboxes_save(sandbox->all);
 }
 
 /* 'one word' for the shell, whatever is in it. */
@@ -232,8 +256,7 @@ static void take_wishes(const struct nc_process_spec *spec, struct nc_box_order 
 		(void)snprintf(order->dir, sizeof(order->dir), "%s", spec->dir);
 }
 
-static struct nc_process *process_new(
-	struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
+struct nc_process *nc_process_new(struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
 {
 	struct nc_process *process = calloc(1, sizeof(*process));
 
@@ -245,8 +268,10 @@ static struct nc_process *process_new(
 	process->interactive = spec->terminal || spec->keeps_input;
 	process->command = json_incref(json_object_get(spec->source, "command"));
 	process->input = spec->input ? strdup(spec->input) : NULL;
-	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
-		nc_output_init(&process->output[i], 1U << 20);
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++) {
+		nc_output_init(&process->output[i], NC_LEDGER_STREAM_MAX);
+		process->output[i].no_whole = true;
+	}
 	nc_clock_stamp(process->started);
 	if (nc_id_new("pr", process->id) < 0 || (spec->input && !process->input)) {
 		nc_process_free(process);
@@ -265,25 +290,41 @@ static void enlist(struct nc_process *process)
 	sandbox->used_ns = nc_clock_ns();
 }
 
-static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+/* What the hub has to know of it, whoever has ordered it. */
+static struct nc_command_spec spec_of(struct nc_process *process)
 {
-	struct nc_command_spec spec = {.order = order,
-		.next = order->home == 0,
-		.image_fd = -EBADF,
+	return (struct nc_command_spec){.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.interactive = process->interactive,
-		.input = process->interactive ? NULL : process->input,
-		.input_size = !process->interactive && process->input ? strlen(process->input) : 0,
 		.output_max = OUTPUT_MAX,
 		.context = process,
 		.started = on_started,
+		.fed = on_fed,
+		.take = process->page ? on_take : NULL,
 		.printed = on_printed,
 		.ended = on_ended};
-	int r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
+}
 
+static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+{
+	struct nc_command_spec spec;
+	int r;
+
+	process->box_id = order->id;
+	process->hungry = !process->interactive && process->input && *process->input;
+	r = nc_process_keep(process); /* first: the next worker is not to meet a stranger */
+	if (r < 0)
+		return nc_err_errno(err, r, "Take the command");
+	spec = spec_of(process);
+	spec.order = order;
+	spec.next = order->home == 0;
+	if (!process->interactive && process->input) {
+		spec.input = process->input;
+		spec.input_size = strlen(process->input);
+	}
+	r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
 	if (r < 0)
 		return r;
-	process->box_id = order->id;
 	enlist(process);
 	if (process->interactive && process->input)
 		(void)nc_command_write(process->running, process->input, strlen(process->input));
@@ -309,7 +350,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 	if (r < 0)
 		return err->code < 0 ? r : nc_err_errno(err, r, "Read the request");
 	take_wishes(&spec, &order);
-	process = process_new(sandbox, &spec);
+	process = nc_process_new(sandbox, &spec);
 	r = process ? fill_words(sandbox, &spec, &argv, &env) : -ENOMEM;
 	order.argv = nc_word_view(&argv);
 	order.env = nc_word_view(&env);
@@ -325,7 +366,6 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 		return r;
 	}
 	process->listener = *listener;
-	nc_sandboxes_save(sandbox->all);
 	*ret_process = process;
 	return 0;
 }
@@ -362,6 +402,21 @@ const char *nc_process_id(const struct nc_process *process)
 bool nc_process_runs(const struct nc_process *process)
 {
 	return process->running != NULL;
+}
+
+bool nc_process_is_background(const struct nc_process *process)
+{
+	return process->background;
+}
+
+const struct nacre_err *nc_process_failure(const struct nc_process *process)
+{
+	return process->failure.code < 0 ? &process->failure : NULL;
+}
+
+uint64_t nc_process_pieces(const struct nc_process *process)
+{
+	return process->page ? nc_ledger_pieces(process->sandbox->all->ledger, process->page) : 0;
 }
 
 /* How it ended, beside what is told of every process. */
@@ -446,54 +501,31 @@ void nc_process_kill(struct nc_process *process)
 		nc_command_signal(process->running, SIGKILL);
 }
 
-json_t *nc_process_save(const struct nc_process *process)
+int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 {
-	return json_pack("{s:s, s:I, s:O, s:s, s:b, s:b}", "id", process->id, "box",
-		(json_int_t)process->box_id, "command", process->command, "started",
-		process->started, "interactive", process->interactive, "background",
-		process->background);
+	struct nc_command_spec spec = spec_of(process);
+	int r;
+
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		spec.output_bytes += process->output[i].bytes;
+	r = nc_hub_adopt(process->sandbox->all->hub, adoption, &spec, &process->running);
+	if (r < 0)
+		return r;
+	process->awaited = false;
+	process->sandbox->n_running++;
+	/* it would take the end of some for the end of all */
+	process->starved = process->hungry;
+	if (process->starved)
+		nc_process_kill(process);
+	return 0;
 }
 
-static const json_t *find_saved(const json_t *saved, uint64_t box_id)
+void nc_process_lose(struct nc_process *process)
 {
-	size_t i;
-	json_t *process;
-
-	json_array_foreach(json_object_get(saved, "processes"), i,
-		process) if ((uint64_t)json_integer_value(json_object_get(process, "box")) ==
-			     box_id) return process;
-	return NULL;
-}
-
-bool nc_process_resume(
-	struct nc_sandbox *sandbox, const json_t *saved, struct nc_adoption *adoption)
-{
-	const json_t *kept = find_saved(saved, adoption->id);
-	const char *id = json_string_value(json_object_get(kept, "id"));
-	const char *started = json_string_value(json_object_get(kept, "started"));
-	const struct nc_process_spec spec = {.source = (json_t *)(uintptr_t)kept,
-		.terminal = adoption->terminal_fd >= 0,
-		.background = json_is_true(json_object_get(kept, "background")),
-		.keeps_input = json_is_true(json_object_get(kept, "interactive"))};
-	struct nc_process *process = id && started ? process_new(sandbox, &spec) : NULL;
-	struct nc_command_spec command = {.interactive = spec.keeps_input,
-		.output_max = OUTPUT_MAX,
-		.context = process,
-		.started = on_started,
-		.printed = on_printed,
-		.ended = on_ended};
-
-	if (!process)
-		return false;
-	(void)snprintf(process->id, sizeof(process->id), "%s", id);
-	(void)snprintf(process->started, sizeof(process->started), "%s", started);
-	process->box_id = adoption->id;
-	if (nc_hub_adopt(sandbox->all->hub, adoption, &command, &process->running) < 0) {
-		nc_process_free(process);
-		return false;
-	}
-	enlist(process);
-	return true;
+	process->awaited = false;
+	nc_err_set(&process->failure, -EIO, "The daemon died before it had begun");
+	record(process);
+	nc_process_save(process);
 }
 
 void nc_processes_lose(struct nc_sandbox *sandbox)
@@ -645,7 +677,8 @@ int nc_sandbox_files(
 		r = nc_err_set(err, -EAGAIN, "So much is done with its files already");
 	if (r < 0)
 		return r;
-	order.flags &= ~(uint32_t)NC_ORDER_KEEP;
+	if (nc_sandbox_is_home(sandbox)) /* else it is the box that is kept */
+		order.flags &= ~(uint32_t)NC_ORDER_KEEP;
 	order.limits.wall_ms = FILES_WALL_MS;
 	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
 	task = task_new(sandbox, asked);

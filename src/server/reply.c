@@ -198,6 +198,8 @@ void nc_problem_err(struct nc_exchange *exchange, const struct nacre_err *err)
 		{-EINVAL, 400, "bad_request", NULL},
 		{-EBUSY, 409, "busy", "Try again later"},
 		{-EAGAIN, 503, "busy", "Try again later"},
+		{-ENOMEM, 503, "no_memory", "Try again later"},
+		{-EMFILE, 503, "no_descriptors", "Try again later"},
 		{-EOPNOTSUPP, 501, "not_supported", NULL},
 		{-ECONNRESET, 503, "unavailable", "Try again later"},
 		{-ENOSPC, 507, "no_space", NULL},

@@ -188,7 +188,8 @@ static void generation_free(struct nc_generation *generation)
 /* Nothing runs that was begun with older files: they can go. */
 static void retire(struct nc_server *server)
 {
-	while (server->generation && server->generation->next && nc_jobs_open(server->jobs) == 0) {
+	while (server->generation && server->generation->next && nc_jobs_open(server->jobs) == 0 &&
+		nc_sandboxes_count(server->sandboxes) == 0) {
 		struct nc_generation *old = server->generation->next;
 
 		server->generation->next = old->next;
@@ -349,6 +350,7 @@ static int begin(struct nc_server *server)
 			server->http, setup->tls, &server->listeners);
 	if (r == 0) {
 		nc_sandboxes_under_quota(server);
+		nc_channels_resume(server);
 		(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
 	}
 	return r;

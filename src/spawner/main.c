@@ -70,6 +70,9 @@
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
 
+/* More than a socket holds. */
+#define LAST_WORDS_MAX 4096U
+
 /* What all boxes together may take to die when we end, and how often strays are looked for. */
 #define BURY_NS (90 * NC_NS_PER_S)
 #define BURY_TICK_MS 20
@@ -840,9 +843,9 @@ static void receive(void)
 
 	if (r > 0)
 		handle_packet();
-	else if (r == -EAGAIN)
+	else if (r == -EAGAIN || r == -ECONNRESET) /* it has gone with mail unread: said once */
 		return;
-	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
+	else if (r == 0)
 		spawner.worker.fd = nc_fd_close(spawner.worker.fd);
 	else
 		nc_worker_end(
@@ -1077,6 +1080,14 @@ static void bury_boxes(void)
 	}
 }
 
+/* What it has said before it died holds: others may have been told that it was done. */
+static void hear_out(void)
+{
+	spawner.worker.dead = true;
+	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner.worker.fd >= 0; i++)
+		receive();
+}
+
 /* Serves one worker after the other, for as long as one is to be had; the last one's exit code. */
 static int serve_all(void)
 {
@@ -1085,6 +1096,8 @@ static int serve_all(void)
 
 	for (;;) {
 		serve();
+		if (spawner.worker.argv)
+			hear_out();
 		code = nc_worker_reap(&spawner.worker);
 		if (!spawner.worker.argv || spawner.ends || code == 0)
 			return code;

@@ -9,6 +9,7 @@ struct nc_spawn {
 	int fd; /* readable when an event waits */
 	struct nc_box_host host;
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
+	uint64_t last_id;   /* of a box of a worker before; or 0 */
 	struct nc_wire_packet packet;
 };
 

@@ -129,7 +129,7 @@ HOSTILE = {
     "a second beginning": [entry(OPEN, "a", {}), entry(OPEN, "a", {})],
     "a note about executions": [note(EXECUTION, "finish", {})],
     "a note of no kind": [note(4, "x", {})],
-    "more executions than allowed": [entry(OPEN, f"a{n}", {}) for n in range(1025)],
+    "more executions than allowed": [entry(OPEN, f"a{n}", {}) for n in range(2049)],
 }
 
 

@@ -39,6 +39,9 @@ void nc_waits_drop(struct nc_server *server);
 struct nc_channel;
 void nc_channels_drop(struct nc_server *server);
 
+/* Of those that the daemon before has begun. */
+void nc_channels_resume(struct nc_server *server);
+
 /* From now on they count against the quotas of their tenants. */
 void nc_sandboxes_under_quota(struct nc_server *server);
 

@@ -15,6 +15,12 @@ NC_REST(jobs_wait);
 NC_REST(jobs_events);
 NC_REST(jobs_cancel);
 
+/* There is no such job. */
+void nc_rest_no_job(struct nc_exchange *exchange);
+
+/* past.c: what the history knows of a job that we do not know any more. */
+void nc_rest_past_job(struct nc_server *server, struct nc_exchange *exchange);
+
 /* sandboxes.c */
 NC_REST(sandboxes_create);
 NC_REST(sandboxes_list);

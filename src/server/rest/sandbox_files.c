@@ -45,6 +45,8 @@ static void refuse(struct nc_exchange *exchange, int error)
 		{-EINVAL, 400, "bad_file"}, {-ELOOP, 400, "bad_path"},
 		{-ENAMETOOLONG, 400, "bad_path"}, {-EXDEV, 409, "other_device"}};
 
+	struct nacre_err err = {0};
+
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].error == error) {
 			nc_problem(exchange, known[i].status, known[i].code, "path", NULL, "%s",
@@ -52,7 +54,9 @@ static void refuse(struct nc_exchange *exchange, int error)
 			return;
 		}
 	}
-	nc_problem(exchange, 500, "internal_error", NULL, NULL, "%s", nc_errno_text(error));
+	/* the box's fault, or ours: too many, no memory, gone */
+	nc_err_set(&err, error, "%s", nc_errno_text(error));
+	nc_problem_err(exchange, &err);
 }
 
 static void on_done(void *context, const char *sandbox, int error, const char *data, size_t size)

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/sandbox.h"
 #include "server/feed.h"
+#include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
@@ -108,9 +109,18 @@ static void release(
 	nc_quota_close(server->quotas, tenant, &share, cpu_seconds, nc_clock_ns());
 }
 
+/* It was admitted by the daemon before, and counts on. */
+static void resume(void *context, const char *tenant, const struct nc_box_limits *limits)
+{
+	struct nc_server *server = context;
+	struct nc_quota_share share = share_of(limits);
+
+	nc_quota_open(server->quotas, tenant, &share);
+}
+
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
-	const struct nc_sandboxes_gate gate = {server, admit, release};
+	const struct nc_sandboxes_gate gate = {server, admit, release, resume};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
@@ -200,7 +210,8 @@ static void on_made(void *context, struct nc_sandbox *sandbox, const struct nacr
 NC_REST(sandboxes_create)
 {
 	static struct nc_faults faults; /* large, and of this call alone */
-	cleanup_json json_t *body = read_body(exchange);
+	cleanup_json json_t *body =
+		nc_jobs_have_room(server, exchange) ? read_body(exchange) : NULL;
 	struct nacre_err err = {0};
 	struct nc_wait *wait = body ? nc_wait_new(server, exchange) : NULL;
 	int r;
@@ -520,11 +531,48 @@ static void channel_ended(void *context, struct nc_process *process)
 	nc_feed_wake(&channel->feed);
 }
 
+/* Events of a command that the daemon before has begun: their numbers go on, the old ones are gone.
+ */
+static bool resume_channel(void *context, struct nc_process *process)
+{
+	struct nc_channel *channel =
+		nc_process_is_background(process) ? channel_new(context) : NULL;
+	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+
+	if (!channel)
+		return true;
+	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
+	channel->feed.n_events = nc_process_pieces(process);
+	if (nc_process_runs(process))
+		nc_process_listen(process, &listener);
+	else
+		channel_ended(channel, process);
+	return true;
+}
+
+static bool resume_channels(void *context, struct nc_sandbox *sandbox)
+{
+	nc_processes_visit(sandbox, resume_channel, context);
+	return true;
+}
+
+void nc_channels_resume(struct nc_server *server)
+{
+	nc_sandboxes_visit(server->sandboxes, NULL, resume_channels, server);
+}
+
 /* ---- commands ---- */
 
 static void on_ended(void *context, struct nc_process *process)
 {
-	nc_reply_json(settle(context), 200, nc_process_json(process, true));
+	const struct nacre_err *failure = nc_process_failure(process);
+
+	/* a program that is not there is the caller's affair, a host that has no room is not */
+	if (failure && (failure->code == -EAGAIN || failure->code == -ENOMEM ||
+			       failure->code == -EMFILE || failure->code == -ECONNRESET))
+		nc_problem_err(settle(context), failure);
+	else
+		nc_reply_json(settle(context), 200, nc_process_json(process, true));
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
@@ -571,7 +619,8 @@ NC_REST(commands_create)
 {
 	static struct nc_faults faults;
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	cleanup_json json_t *body =
+		sandbox && nc_jobs_have_room(server, exchange) ? read_body(exchange) : NULL;
 	bool background = json_is_true(json_object_get(body, "background"));
 	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
 	const struct nc_process_listener listener = {.context = wait, .ended = on_ended};
