@@ -127,6 +127,9 @@
 #define NC_HTTP_CONNECTIONS_EACH 512U
 /* Bodies of all requests that are open together. */
 #define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* An archive of files of a sandbox, which passes through piece by piece; that it fits is the
+ * sandbox's affair. */
+#define NC_ARCHIVE_MAX (8ULL * 1024 * 1024 * 1024)
 /* Parts of a path, and bytes of one part that names something. */
 #define NC_HTTP_PARTS_MAX 8U
 #define NC_HTTP_PART_MAX 128U

@@ -134,19 +134,34 @@ void nc_process_kill(struct nc_process *process); /* with everything that it sta
 
 /*
  * Files, through nacre-files inside. words are its verb and paths, which end in NULL; input is
- * copied. done follows, from the loop: error is 0 or -errno, data what it printed, good only
- * during the call; -EFBIG: more than output_max.
+ * copied. done follows, from the loop: error is 0 or -errno, data what it printed, or with an error
+ * what it said of that, good only during the call; -EFBIG: more than output_max.
  */
 struct nc_file_work {
 	const char *const *words;
 	const char *input;
 	size_t input_size;
 	size_t output_max;
+	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
 	void *context;
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
+	/* of a stream; it ends when its context is forgotten */
+	bool interactive; /* its input is what nc_file_write brings */
+	int input_fd;	  /* or is read from here, which stays the caller's until done; 0: not */
+	void (*printed)(void *context, const char *data, size_t size); /* data as they come */
+	void (*writable)(void *context); /* after nc_file_write took less than all */
 };
 
 int nc_sandbox_files(
 	struct nc_sandbox *sandbox, const struct nc_file_work *work, struct nacre_err *err);
+
+/* The same, with a task that is valid until done; of work with printed, or interactive. */
+struct nc_file_task;
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *work,
+	struct nc_file_task **ret_task, struct nacre_err *err);
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size); /* how much */
+void nc_file_end_input(struct nc_file_task *task);
+void nc_file_hold(struct nc_file_task *task, bool held); /* its output waits */
 
 #endif

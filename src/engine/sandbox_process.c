@@ -16,6 +16,8 @@
 #define OUTPUT_MAX (64ULL << 20)
 #define FILES_WALL_MS 60000U
 #define FILES_MEMORY (64ULL << 20)
+/* Of what nacre-files says is wrong. */
+#define SAID_MAX 400U
 /* Of a command in the journal; longer ones are there by their digest. */
 #define RECORDED_MAX 8192U
 
@@ -29,7 +31,7 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	if (sandbox->n_running >= NC_SANDBOX_RUNNING_MAX)
 		return nc_err_set(
 			err, -EBUSY, "%zu commands run in the sandbox already", sandbox->n_running);
-	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running > 0)
+	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running + sandbox->n_tasks > 0)
 		return nc_err_set(
 			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
 	*order = sandbox->order;
@@ -515,17 +517,36 @@ struct nc_file_task {
 	struct nc_file_task *next, **place;
 	struct nc_sandboxes *all; /* NULL: they have gone before */
 	struct nc_file_work asked;
-	struct nc_buf printed;
+	struct nc_buf printed, said;
 	char *input; /* a copy: whoever asked may go */
 	char sandbox[NC_ID_SIZE];
+	struct nc_command *command;
+	bool home; /* it can be ended without the box */
 };
+
+/* Nobody wants it any more: what nobody waits for ends. */
+static void task_forget(struct nc_file_task *task)
+{
+	bool streams = task->asked.printed || task->asked.interactive || task->asked.input_fd > 0;
+
+	task->asked.done = NULL;
+	task->asked.printed = NULL;
+	task->asked.writable = NULL;
+	if (!streams || !task->command)
+		return;
+	nc_command_hold(task->command, false);
+	if (task->home)
+		nc_command_cancel(task->command);
+	else
+		nc_command_signal(task->command, SIGKILL);
+}
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 {
 	for (struct nc_file_task *next, *task = sandboxes->tasks; task; task = next) {
 		next = task->next;
 		if (!context || task->asked.context == context)
-			task->asked.done = NULL;
+			task_forget(task);
 		if (!context) { /* the list goes, and the hub ends it later */
 			task->place = NULL;
 			task->all = NULL;
@@ -549,6 +570,7 @@ static void task_free(struct nc_file_task *task)
 			task->next->place = task->place;
 	}
 	nc_buf_done(&task->printed);
+	nc_buf_done(&task->said);
 	free(task->input);
 	free(task);
 }
@@ -557,8 +579,22 @@ static void task_printed(void *context, enum nc_stream stream, const char *data,
 {
 	struct nc_file_task *task = context;
 
-	if (stream == NC_STREAM_OUTPUT) /* what it says on the other is the status in words */
+	if (stream == NC_STREAM_ERROR) /* its status in words; more than a line is none of it */
+		nc_buf_add(&task->said, data,
+			size < task->said.max - task->said.size ? size
+								: task->said.max - task->said.size);
+	else if (task->asked.printed)
+		task->asked.printed(task->asked.context, data, size);
+	else
 		nc_buf_add(&task->printed, data, size);
+}
+
+static void task_writable(void *context)
+{
+	struct nc_file_task *task = context;
+
+	if (task->asked.writable)
+		task->asked.writable(task->asked.context);
 }
 
 static void task_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
@@ -572,9 +608,13 @@ static void task_ended(void *context, const struct nc_box_end *end, uint64_t out
 		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -EIO;
 	if (error == 0)
 		error = task->printed.error;
-	if (task->asked.done)
-		task->asked.done(task->asked.context, task->sandbox, error,
-			nc_buf_text(&task->printed), task->printed.size);
+	task->command = NULL;
+	if (task->asked.done) {
+		const struct nc_buf *told = error < 0 ? &task->said : &task->printed;
+
+		task->asked.done(task->asked.context, task->sandbox, error, nc_buf_text(told),
+			error < 0 ? strcspn(nc_buf_text(told), "\n") : told->size);
+	}
 	task_free(task);
 }
 
@@ -588,7 +628,9 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 	task->asked = *asked;
 	task->all = sandboxes;
 	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
+	task->home = nc_sandbox_is_home(sandbox);
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
+	task->said = (struct nc_buf)NC_BUF(SAID_MAX);
 	if (asked->input_size > 0) {
 		task->input = malloc(asked->input_size);
 		if (!task->input) {
@@ -610,16 +652,17 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 	struct nc_box_order *order, struct nacre_err *err)
 {
 	struct nc_word_list argv = NC_WORD_LIST;
-	struct nc_command *command;
 	const struct nc_command_spec spec = {.order = order,
 		.next = order->home == 0,
 		.image_fd = -EBADF,
-		.input_fd = -EBADF,
+		.input_fd = task->asked.input_fd > 0 ? task->asked.input_fd : -EBADF,
 		.input = task->input,
 		.input_size = task->asked.input_size,
+		.interactive = task->asked.interactive,
 		.output_max = UINT64_MAX,
 		.context = task,
 		.printed = task_printed,
+		.writable = task_writable,
 		.ended = task_ended};
 	int r;
 
@@ -628,14 +671,14 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 		nc_word_add(&argv, *word);
 	order->argv = nc_word_view(&argv);
 	r = argv.buf.error < 0 ? nc_err_errno(err, argv.buf.error, "Work on files")
-			       : nc_hub_start(sandbox->all->hub, &spec, &command, err);
+			       : nc_hub_start(sandbox->all->hub, &spec, &task->command, err);
 	nc_buf_done(&argv.buf);
 	task->asked.words = NULL;
 	return r;
 }
 
-int nc_sandbox_files(
-	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *asked,
+	struct nc_file_task **ret_task, struct nacre_err *err)
 {
 	struct nc_file_task *task;
 	struct nc_box_order order;
@@ -646,7 +689,7 @@ int nc_sandbox_files(
 	if (r < 0)
 		return r;
 	order.flags &= ~(uint32_t)NC_ORDER_KEEP;
-	order.limits.wall_ms = FILES_WALL_MS;
+	order.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
 	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
 	task = task_new(sandbox, asked);
 	if (!task)
@@ -655,5 +698,30 @@ int nc_sandbox_files(
 	r = start_task(sandbox, task, &order, err);
 	if (r < 0)
 		task_free(task);
+	else
+		*ret_task = task;
 	return r;
+}
+
+int nc_sandbox_files(
+	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+{
+	struct nc_file_task *task;
+
+	return nc_sandbox_stream(sandbox, asked, &task, err);
+}
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size)
+{
+	return nc_command_write(task->command, data, size);
+}
+
+void nc_file_end_input(struct nc_file_task *task)
+{
+	nc_command_end_input(task->command);
+}
+
+void nc_file_hold(struct nc_file_task *task, bool held)
+{
+	nc_command_hold(task->command, held);
 }

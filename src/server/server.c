@@ -114,6 +114,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	const struct nc_route *route = nc_route_find(nc_routes, exchange, allow, sizeof(allow));
 
 	exchange->route = route;
+	exchange->early = route && route->flags & NC_ROUTE_STREAM;
 	take_trace(exchange);
 	if (!nc_gate_pass(server, exchange))
 		return 0;
@@ -392,6 +393,7 @@ void nc_server_free(struct nc_server *server)
 {
 	if (!server)
 		return;
+	server->sandboxes = NULL; /* they have gone before */
 	nc_listeners_free(server->listeners);
 	nc_http_free(server->http);
 	if (server->setup.tls)
@@ -399,6 +401,7 @@ void nc_server_free(struct nc_server *server)
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
+	nc_transfers_drop(server);
 	nc_channels_drop(server);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);

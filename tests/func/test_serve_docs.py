@@ -118,6 +118,9 @@ def check_sandboxes(daemon):
         each("GET", "/files/stat", query=query)
         each("POST", "/files/directory", query=query.replace("f", "new"))
     each("GET", "/files/list", query="?path=/workspace")
+    for query in ("?path=/workspace/d", "?path=relative", "?path=/nowhere"):
+        archive = each("GET", "/archive", query=query).body
+        each("PUT", "/archive", archive, query=query, **raw)
     each("POST", "/files/move", query="?from=/workspace/d&to=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")

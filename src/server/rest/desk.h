@@ -42,6 +42,16 @@ void nc_channels_drop(struct nc_server *server);
 /* From now on they count against the quotas of their tenants. */
 void nc_sandboxes_under_quota(struct nc_server *server);
 
+/* An absolute path of the query; NULL: it was answered. The caller frees it. */
+char *nc_rest_path(struct nc_exchange *exchange, const char *name);
+
+/* Answers with what work on files ended with, and said of it. */
+void nc_rest_refuse_file(
+	struct nc_exchange *exchange, int error, const char *said, size_t said_size);
+
+/* Archives on their way, when all of it ends. */
+void nc_transfers_drop(struct nc_server *server);
+
 /* The sandbox that the path names. NULL: it was answered. */
 struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange);
 

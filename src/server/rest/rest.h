@@ -47,6 +47,10 @@ NC_REST(files_move);
 NC_REST(files_list);
 NC_REST(files_stat);
 
+/* sandbox_archives.c */
+NC_REST(archives_pack);
+NC_REST(archives_unpack);
+
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);

@@ -454,7 +454,6 @@ static void channel_free(struct nc_channel *channel)
 
 void nc_channels_drop(struct nc_server *server)
 {
-	server->sandboxes = NULL; /* they have gone before */
 	while (server->channels) {
 		struct nc_channel *channel = server->channels;
 
