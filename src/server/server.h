@@ -60,7 +60,7 @@ struct nc_server {
 	struct nc_book *policies;
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
 	struct nc_sandboxes *sandboxes;
-	struct nc_wait *waits; /* exchanges that wait for one */
+	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
 	struct nc_transfer *transfers; /* of archives */
