@@ -17,6 +17,7 @@
 #include "base/state.h"
 #include "base/text.h"
 #include "box/image.h"
+#include "box/store.h"
 #include "cli/cli.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
@@ -72,7 +73,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, courier_fd, image_store_fd;
+	int serve_fd, state_fd, archive_fd, courier_fd, image_store_fd, snapshots_fd;
 	int config_fd; /* or -EBADF: there is no configuration */
 	struct nc_tls *tls;
 	struct nc_manager manager;
@@ -158,6 +159,9 @@ static int open_all(
 	/* without a history there is nothing to be asked for; it forks, so before any secret */
 	opened->archive_fd = nc_archive_start(opened->serve_fd, &ignored);
 	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
+	opened->snapshots_fd = nc_store_open("snapshots", true, ranges, err);
+	if (opened->snapshots_fd < 0)
+		return opened->snapshots_fd;
 	if (config->serve.webhooks.n_list > 0) {
 		r = nc_courier_start(&config->serve.webhooks, opened->serve_fd, ranges, err);
 		if (r < 0)
@@ -252,6 +256,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.state_fd = opened->state_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
+		.snapshots_fd = opened->snapshots_fd,
 		.archive_fd = opened->archive_fd,
 		.courier_fd = opened->courier_fd,
 		.listen_fds = opened->listen_fd,
@@ -299,7 +304,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	const int stores[] = {start->cache_fd, start->environments.store_fd};
+	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup = nc_start_engine(start, config);
 	int r;
@@ -334,6 +339,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.archive_fd = -EBADF,
 		.courier_fd = -EBADF,
 		.image_store_fd = -EBADF,
+		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
 	int r;

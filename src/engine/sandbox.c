@@ -400,6 +400,21 @@ const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
 	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
 }
 
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox)
+{
+	return sandbox->tenant;
+}
+
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox)
+{
+	return sandbox->spec.snapshot;
+}
+
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox)
+{
+	return sandbox->n_running;
+}
+
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value)
 {
 	const struct nc_request_pairs *labels = &sandbox->spec.labels;

@@ -76,6 +76,9 @@ void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant
 json_t *nc_sandbox_json(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_id(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "paused" */
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox);
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox); /* that it is made from; "" */
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox);	   /* commands */
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value);
 
 void nc_sandbox_destroy(struct nc_sandbox *sandbox);
@@ -147,7 +150,7 @@ struct nc_file_work {
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
 	/* of a stream; it ends when its context is forgotten */
 	bool interactive; /* its input is what nc_file_write brings */
-	int input_fd;	  /* or is read from here, which stays the caller's until done; 0: not */
+	int input_fd;	  /* or is read from a duplicate of this; 0: not */
 	void (*printed)(void *context, const char *data, size_t size); /* data as they come */
 	void (*writable)(void *context); /* after nc_file_write took less than all */
 };

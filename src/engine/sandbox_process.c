@@ -520,6 +520,7 @@ struct nc_file_task {
 	struct nc_buf printed, said;
 	char *input; /* a copy: whoever asked may go */
 	char sandbox[NC_ID_SIZE];
+	int input_fd; /* of its own, or -EBADF */
 	struct nc_command *command;
 	bool home; /* it can be ended without the box */
 };
@@ -571,6 +572,7 @@ static void task_free(struct nc_file_task *task)
 	}
 	nc_buf_done(&task->printed);
 	nc_buf_done(&task->said);
+	(void)nc_fd_close(task->input_fd);
 	free(task->input);
 	free(task);
 }
@@ -627,18 +629,22 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 		return NULL;
 	task->asked = *asked;
 	task->all = sandboxes;
+	task->input_fd = asked->input_fd > 0 ? nc_fd_dup(asked->input_fd) : -EBADF;
 	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
 	task->home = nc_sandbox_is_home(sandbox);
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
 	task->said = (struct nc_buf)NC_BUF(SAID_MAX);
-	if (asked->input_size > 0) {
+	if (asked->input_size > 0)
 		task->input = malloc(asked->input_size);
-		if (!task->input) {
-			free(task);
-			return NULL;
-		}
-		memcpy(task->input, asked->input, asked->input_size);
+	if ((asked->input_size > 0 && !task->input) ||
+		(asked->input_fd > 0 && task->input_fd < 0)) {
+		free(task->input);
+		(void)nc_fd_close(task->input_fd);
+		free(task);
+		return NULL;
 	}
+	if (task->input)
+		memcpy(task->input, asked->input, asked->input_size);
 	sandbox->n_tasks++;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
@@ -655,7 +661,7 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 	const struct nc_command_spec spec = {.order = order,
 		.next = order->home == 0,
 		.image_fd = -EBADF,
-		.input_fd = task->asked.input_fd > 0 ? task->asked.input_fd : -EBADF,
+		.input_fd = task->input_fd,
 		.input = task->input,
 		.input_size = task->asked.input_size,
 		.interactive = task->asked.interactive,

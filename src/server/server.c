@@ -20,6 +20,7 @@
 #include "server/replay.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
+#include "server/snapshots.h"
 #include "server/tls.h"
 
 #define TICK_MS 1000
@@ -347,6 +348,8 @@ static int begin(struct nc_server *server)
 		r = make_token(server);
 	if (r == 0 && setup->archive_fd >= 0)
 		r = nc_archive_new(setup->loop, setup->archive_fd, &server->archive);
+	if (r == 0 && setup->snapshots_fd >= 0)
+		r = nc_snapshots_new(setup->snapshots_fd, &server->snapshots);
 	if (r == 0)
 		r = nc_http_new(&http, &server->http);
 	if (r == 0 && setup->tls)
@@ -403,6 +406,7 @@ void nc_server_free(struct nc_server *server)
 	nc_waits_drop(server);
 	nc_transfers_drop(server);
 	nc_channels_drop(server);
+	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
 	nc_alerts_free(server->alerts);

@@ -24,6 +24,7 @@ struct nc_listeners;
 struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
+struct nc_snapshots;
 struct nc_tls;
 struct nc_transfer;
 struct nc_wait;
@@ -41,6 +42,7 @@ struct nc_server_setup {
 	int state_fd;				    /* or -EBADF */
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
+	int snapshots_fd;			    /* the store of snapshots; or -EBADF */
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
 	int courier_fd;				    /* nc_courier_start(); or -EBADF */
 	const int *listen_fds;			    /* listening stream sockets, non-blocking */
@@ -72,7 +74,8 @@ struct nc_server {
 	struct nc_quotas *quotas;
 	struct nc_replays *replays;
 	struct nc_jobs *jobs;
-	struct nc_archive *archive; /* NULL: nothing is recorded */
+	struct nc_archive *archive;	/* NULL: nothing is recorded */
+	struct nc_snapshots *snapshots; /* NULL: there is no place for them */
 	struct nc_alerts *alerts;
 	struct nc_ready *ready;
 	uv_timer_t *tick;

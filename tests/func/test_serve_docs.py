@@ -121,9 +121,17 @@ def check_sandboxes(daemon):
     for query in ("?path=/workspace/d", "?path=relative", "?path=/nowhere"):
         archive = each("GET", "/archive", query=query).body
         each("PUT", "/archive", archive, query=query, **raw)
+    snapshot = each("POST", "/snapshots", {"name": "x"}).json()["id"]
+    each("POST", "/snapshots", {"nope": "x"})
+    each("POST", "/restore", {"snapshot": "sn_none"})
+    check(daemon, "GET", "/v1/snapshots", "/v1/snapshots")
+    check(daemon, "GET", f"/v1/snapshots/{snapshot}", "/v1/snapshots/{id}")
     each("POST", "/files/move", query="?from=/workspace/d&to=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
+    each("POST", "/restore", {"snapshot": snapshot})
+    check(daemon, "POST", base, base, {"snapshot": snapshot})
+    check(daemon, "DELETE", f"/v1/snapshots/{snapshot}", "/v1/snapshots/{id}")
     each("POST", "/network", {"allow": ["example.org"]})
     each("POST", "/network", {"allow": ["http://x"]})
     each("POST", "/pause")

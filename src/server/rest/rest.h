@@ -51,6 +51,13 @@ NC_REST(files_stat);
 NC_REST(archives_pack);
 NC_REST(archives_unpack);
 
+/* snapshots.c */
+NC_REST(snapshots_create);
+NC_REST(snapshots_list);
+NC_REST(snapshots_get);
+NC_REST(snapshots_remove);
+NC_REST(snapshots_restore);
+
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);
