@@ -27,6 +27,15 @@ void nc_sha256(const void *data, size_t size, unsigned char out[static NC_SHA256
 	(void)SHA256_Final(out, &context);
 }
 
+void nc_sha1(const void *data, size_t size, unsigned char out[static NC_SHA1_SIZE])
+{
+	SHA_CTX context;
+
+	(void)SHA1_Init(&context);
+	(void)SHA1_Update(&context, data, size);
+	(void)SHA1_Final(out, &context);
+}
+
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(struct nc_sha256_state), "room for it");
 
 void nc_sha256_begin(struct nc_sha256_state *state)

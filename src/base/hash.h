@@ -13,7 +13,11 @@
 
 void nc_sha256(const void *data, size_t size, unsigned char out[static NC_SHA256_SIZE]);
 
-/* The same piece by piece: begin, add, end. */
+/* SHA-1, for the greeting of WebSockets, which proves nothing. */
+#define NC_SHA1_SIZE 20
+void nc_sha1(const void *data, size_t size, unsigned char out[static NC_SHA1_SIZE]);
+
+/* The same as nc_sha256 piece by piece: begin, add, end. */
 struct nc_sha256_state {
 	unsigned long long opaque[16];
 };

@@ -359,8 +359,7 @@ void nc_sandboxes_forget(struct nc_sandboxes *all, const void *context)
 			if (wait->context == context)
 				wait->told = NULL;
 		for (struct nc_process *p = s->processes; p; p = p->next)
-			if (p->listener.context == context)
-				p->listener = (struct nc_process_listener){0};
+			nc_process_forget(p, context);
 	}
 }
 

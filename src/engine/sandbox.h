@@ -107,10 +107,11 @@ struct nc_process_listener {
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* once, as the last call; nc_process_json has how */
 	void (*ended)(void *context, struct nc_process *process);
+	void (*writable)(void *context); /* after nc_process_write took less than all */
 };
 
 /*
- * Runs a command. The listener may be zeroed, and changed later. -EINVAL with faults; -EPERM with
+ * Runs a command. The listener may be zeroed; others may be added. -EINVAL with faults; -EPERM with
  * err: the policy refuses it; -EBUSY: it is paused, or has too many, or can run one at a time.
  */
 int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
@@ -120,7 +121,11 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 struct nc_process *nc_process_find(const struct nc_sandbox *sandbox, const char *id);
 void nc_processes_visit(const struct nc_sandbox *sandbox,
 	bool (*visit)(void *context, struct nc_process *process), void *context);
+
+/* One more who is told, if there is room; and as long as one of them wants, its output waits. */
+bool nc_process_has_room(const struct nc_process *process);
 void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener);
+void nc_process_hold(struct nc_process *process, const void *context, bool held);
 
 const char *nc_process_id(const struct nc_process *process);
 bool nc_process_runs(const struct nc_process *process);

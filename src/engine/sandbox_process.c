@@ -81,6 +81,8 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	(void)nc_fd_close(door_fd);
 	process->birth_ns = birth_ns;
+	if (process->doomed)
+		nc_process_kill(process);
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -88,17 +90,78 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	struct nc_process *process = context;
 
 	nc_output_add(&process->output[stream], data, size);
-	if (process->listener.printed)
-		process->listener.printed(process->listener.context, stream, data, size);
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].printed)
+			process->listener[i].printed(
+				process->listener[i].context, stream, data, size);
+}
+
+static void on_writable(void *context)
+{
+	struct nc_process *process = context;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].writable)
+			process->listener[i].writable(process->listener[i].context);
 }
 
 static void tell_end(struct nc_process *process)
 {
-	struct nc_process_listener listener = process->listener;
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		struct nc_process_listener listener = process->listener[i];
 
-	process->listener = (struct nc_process_listener){0};
-	if (listener.ended)
-		listener.ended(listener.context, process);
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+		if (listener.ended)
+			listener.ended(listener.context, process);
+	}
+}
+
+static void hold_if_any(struct nc_process *process)
+{
+	bool held = false;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		held = held || process->held[i];
+	if (process->running)
+		nc_command_hold(process->running, held);
+}
+
+void nc_process_hold(struct nc_process *process, const void *context, bool held)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].context == context)
+			process->held[i] = held;
+	hold_if_any(process);
+}
+
+void nc_process_forget(struct nc_process *process, const void *context)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		if (process->listener[i].context != context)
+			continue;
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+	}
+	hold_if_any(process);
+}
+
+bool nc_process_has_room(const struct nc_process *process)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (!process->listener[i].context)
+			return true;
+	return false;
+}
+
+void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
+{
+	size_t i = 0;
+
+	while (i < NC_PROCESS_LISTENERS_MAX && process->listener[i].context)
+		i++;
+	if (i < NC_PROCESS_LISTENERS_MAX)
+		process->listener[i] = *listener;
 }
 
 /* One line in the journal, before anybody is told: the command, if it is not too long, and how it
@@ -280,6 +343,7 @@ static int start(struct nc_process *process, struct nc_box_order *order, struct 
 		.context = process,
 		.started = on_started,
 		.printed = on_printed,
+		.writable = on_writable,
 		.ended = on_ended};
 	int r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
 
@@ -306,6 +370,10 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 		return r;
 	if (r == 0)
 		r = judge(sandbox, &spec, err);
+	/* such a box was made without terminals, and the spawner ends who asks for one then */
+	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
+		r = nc_err_set(
+			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
@@ -326,7 +394,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 			nc_process_free(process);
 		return r;
 	}
-	process->listener = *listener;
+	process->listener[0] = *listener;
 	nc_sandboxes_save(sandbox->all);
 	*ret_process = process;
 	return 0;
@@ -349,11 +417,6 @@ void nc_processes_visit(const struct nc_sandbox *sandbox,
 		if (!visit(context, p))
 			return;
 	}
-}
-
-void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
-{
-	process->listener = *listener;
 }
 
 const char *nc_process_id(const struct nc_process *process)
@@ -444,8 +507,10 @@ void nc_process_kill(struct nc_process *process)
 		return;
 	if (nc_sandbox_is_home(process->sandbox))
 		nc_command_cancel(process->running);
-	else
+	else {
 		nc_command_signal(process->running, SIGKILL);
+		process->doomed = true; /* if it has not begun yet it does not hear that */
+	}
 }
 
 json_t *nc_process_save(const struct nc_process *process)
@@ -483,6 +548,7 @@ bool nc_process_resume(
 		.context = process,
 		.started = on_started,
 		.printed = on_printed,
+		.writable = on_writable,
 		.ended = on_ended};
 
 	if (!process)
@@ -522,8 +588,28 @@ struct nc_file_task {
 	char sandbox[NC_ID_SIZE];
 	int input_fd; /* of its own, or -EBADF */
 	struct nc_command *command;
-	bool home; /* it can be ended without the box */
+	bool home;   /* it can be ended without the box */
+	bool doomed; /* as a process is */
 };
+
+static void task_kill(struct nc_file_task *task)
+{
+	task->doomed = true;
+	if (task->home)
+		nc_command_cancel(task->command);
+	else
+		nc_command_signal(task->command, SIGKILL);
+}
+
+static void task_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_file_task *task = context;
+
+	(void)birth_ns;
+	(void)nc_fd_close(door_fd);
+	if (task->doomed && !task->home)
+		task_kill(task);
+}
 
 /* Nobody wants it any more: what nobody waits for ends. */
 static void task_forget(struct nc_file_task *task)
@@ -536,10 +622,7 @@ static void task_forget(struct nc_file_task *task)
 	if (!streams || !task->command)
 		return;
 	nc_command_hold(task->command, false);
-	if (task->home)
-		nc_command_cancel(task->command);
-	else
-		nc_command_signal(task->command, SIGKILL);
+	task_kill(task);
 }
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
@@ -667,6 +750,7 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 		.interactive = task->asked.interactive,
 		.output_max = UINT64_MAX,
 		.context = task,
+		.started = task_started,
 		.printed = task_printed,
 		.writable = task_writable,
 		.ended = task_ended};

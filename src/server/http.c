@@ -360,7 +360,7 @@ static enum MHD_Result queue(struct nc_exchange *exchange)
 	struct MHD_Response *response = take_ptr(exchange->response);
 	enum MHD_Result result;
 
-	if (exchange->closes || exchange->http->drains)
+	if ((exchange->closes || exchange->http->drains) && !exchange->upgraded)
 		(void)MHD_add_response_header(response, "Connection", "close");
 	result = MHD_queue_response(exchange->connection, exchange->status, response);
 	MHD_destroy_response(response);
@@ -606,6 +606,31 @@ void nc_exchange_wake(struct nc_exchange *exchange)
 	resume(exchange);
 }
 
+/* ---- connections that become others ---- */
+
+void nc_exchange_upgrade(void *cls, struct MHD_Connection *connection, void *con_cls,
+	const char *data, size_t size, MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
+{
+	struct nc_exchange *exchange = cls;
+
+	(void)connection;
+	(void)con_cls;
+	exchange->link->deadline_ns = 0; /* its keeper has deadlines of its own */
+	exchange->handle = handle;
+	exchange->upgraded(exchange->source, fd, data, size);
+}
+
+void nc_exchange_hang_up(struct nc_exchange *exchange)
+{
+	struct MHD_UpgradeResponseHandle *handle = take_ptr(exchange->handle);
+
+	if (!handle)
+		return;
+	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+	exchange->http->again = true;
+	(void)uv_timer_start(exchange->http->turn, on_turn, 0, 0);
+}
+
 /* ---- what is asked of an exchange ---- */
 
 const char *nc_exchange_header(const struct nc_exchange *exchange, const char *name)
@@ -696,7 +721,8 @@ static uv_timer_t *timer_new(struct nc_http *http)
 
 static struct MHD_Daemon *start(struct nc_http *http)
 {
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
+					MHD_USE_NO_LISTEN_SOCKET,
 		0, NULL, NULL, on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_URI_LOG_CALLBACK,
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
@@ -741,6 +767,8 @@ static void let_go(struct nc_http *http)
 	for (struct nc_link *link = http->links; link; link = link->next) {
 		struct nc_exchange *exchange = link->exchange;
 
+		if (exchange)
+			nc_exchange_hang_up(exchange);
 		if (!exchange || !exchange->suspended)
 			continue;
 		exchange->is_gone = true;

@@ -86,6 +86,10 @@ struct nc_exchange {
 	ssize_t (*pull)(void *source, char *data, size_t size);
 	void (*unplug)(void *source); /* once, when nobody reads it any more */
 	size_t reply_size;	      /* of one that is whole */
+	/* or the connection becomes another: it is handed over, with what came behind the request
+	 */
+	void (*upgraded)(void *source, int fd, const char *data, size_t size);
+	struct MHD_UpgradeResponseHandle *handle; /* while it is another */
 	/* of the driver */
 	unsigned int refused; /* it was answered past libmicrohttpd, with this status */
 	bool seen_head, seen_body, in_handler, suspended, is_gone;
@@ -140,6 +144,9 @@ bool nc_exchange_is_local(const struct nc_exchange *exchange);
 
 /* Its source has something again, or its sink has room. */
 void nc_exchange_wake(struct nc_exchange *exchange);
+
+/* Ends a connection that has become another; unplug follows, not from within. */
+void nc_exchange_hang_up(struct nc_exchange *exchange);
 
 /* For server/reply.c: status and response are there. */
 void nc_exchange_answered(struct nc_exchange *exchange);

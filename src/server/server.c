@@ -21,6 +21,7 @@
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/snapshots.h"
+#include "server/socket.h"
 #include "server/tls.h"
 
 #define TICK_MS 1000
@@ -232,6 +233,7 @@ static void on_tick(uv_timer_t *timer)
 
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
+	nc_sockets_tick(server);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -252,6 +254,7 @@ void nc_server_drain(struct nc_server *server)
 		nc_clock_ns() + server->config->serve.drain_seconds.number * NC_NS_PER_S;
 	nc_log(NC_LOG_INFO, "Stopping",
 		NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
+	nc_sockets_close(server);
 	nc_http_drain(server->http);
 	(void)uv_timer_start(server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }

@@ -25,6 +25,7 @@ struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
 struct nc_snapshots;
+struct nc_socket;
 struct nc_tls;
 struct nc_transfer;
 struct nc_wait;
@@ -65,6 +66,7 @@ struct nc_server {
 	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
+	struct nc_socket *sockets;     /* WebSockets */
 	struct nc_transfer *transfers; /* of archives */
 	struct nc_http *http;
 	struct nc_listeners *listeners;

@@ -12,6 +12,7 @@ import pytest
 
 from conftest import ROOT
 from serving import Daemon, events_of
+from websocket import WebSocket
 
 OPENAPI = json.loads((ROOT / "docs/openapi.json").read_text())
 ROUTES = re.findall(r'\{"([A-Z]+)",\s*"(/[^"]*)"', (ROOT / "src/server/rest/routes.c").read_text())
@@ -104,6 +105,13 @@ def check_sandboxes(daemon):
     each("POST", "/commands", {"commands": ""})
     each("GET", "/commands")
     each("GET", "/commands/{command}")
+    for rest in ("/exec", "/commands/{command}/attach"):
+        each("GET", rest)
+        each("GET", rest, query="?on_hangup=x")
+        template = one + rest
+        assert WebSocket(daemon, template.replace("{id}", box).replace("{command}", command)).status == 101
+        assert "101" in OPENAPI["paths"][template]["get"]["responses"]
+        CHECKED.add(("GET", template, 101))
     each("POST", "/commands/{command}/input", b"x", **raw)
     each("POST", "/commands/{command}/size", {"rows": 20, "columns": 70})
     each("POST", "/commands/{command}/size", {"rows": 0})

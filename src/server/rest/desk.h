@@ -45,6 +45,12 @@ void nc_channels_drop(struct nc_server *server);
 /* From now on they count against the quotas of their tenants. */
 void nc_sandboxes_under_quota(struct nc_server *server);
 
+/* The command that the path names. NULL: it was answered. */
+struct nc_process *nc_rest_process(struct nc_server *server, struct nc_exchange *exchange);
+
+/* The number of `signal` in a body; -EINVAL: it is none. */
+int nc_rest_signal(const json_t *body);
+
 /* Whose things a caller sees: NULL: everybody's. */
 const char *nc_rest_tenant(const struct nc_exchange *exchange);
 

@@ -58,6 +58,10 @@ NC_REST(snapshots_get);
 NC_REST(snapshots_remove);
 NC_REST(snapshots_restore);
 
+/* terminals.c */
+NC_REST(terminals_exec);
+NC_REST(terminals_attach);
+
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);

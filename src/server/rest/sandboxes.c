@@ -148,7 +148,7 @@ struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange 
 	return sandbox;
 }
 
-static struct nc_process *find_process(struct nc_server *server, struct nc_exchange *exchange)
+struct nc_process *nc_rest_process(struct nc_server *server, struct nc_exchange *exchange)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	struct nc_process *process = sandbox ? nc_process_find(sandbox, exchange->part[1]) : NULL;
@@ -589,7 +589,8 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 {
 	static struct nc_faults faults;
 	struct nc_channel *channel = channel_new(server);
-	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+	const struct nc_process_listener listener = {
+		.context = channel, .printed = channel_printed, .ended = channel_ended};
 	struct nc_process *process;
 	struct nacre_err err = {0};
 	int r;
@@ -611,7 +612,7 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 
 NC_REST(commands_events)
 {
-	const struct nc_process *process = find_process(server, exchange);
+	const struct nc_process *process = nc_rest_process(server, exchange);
 	struct nc_channel *channel = server->channels;
 	uint64_t last;
 
@@ -667,7 +668,7 @@ NC_REST(commands_list)
 
 NC_REST(commands_get)
 {
-	const struct nc_process *process = find_process(server, exchange);
+	const struct nc_process *process = nc_rest_process(server, exchange);
 
 	if (process)
 		nc_reply_json(exchange, 200, nc_process_json(process, true));
@@ -675,7 +676,7 @@ NC_REST(commands_get)
 
 NC_REST(commands_kill)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 
 	if (!process)
 		return;
@@ -683,7 +684,7 @@ NC_REST(commands_kill)
 	nc_reply_json(exchange, 202, nc_process_json(process, false));
 }
 
-static int signal_of(const json_t *body)
+int nc_rest_signal(const json_t *body)
 {
 	const json_t *value = json_object_get(body, "signal");
 	const char *name = json_string_value(value);
@@ -699,9 +700,9 @@ static int signal_of(const json_t *body)
 
 NC_REST(commands_signal)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 	cleanup_json json_t *body = process ? nc_rest_body(exchange) : NULL;
-	int number = signal_of(body);
+	int number = nc_rest_signal(body);
 
 	if (!body)
 		return;
@@ -717,7 +718,7 @@ NC_REST(commands_signal)
 /* Raw bytes; with ?end=true nothing follows. What does not fit now is for the next try. */
 NC_REST(commands_input)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 	const char *end = nc_exchange_query(exchange, "end");
 	ssize_t n;
 
@@ -737,7 +738,7 @@ NC_REST(commands_input)
 
 NC_REST(commands_resize)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 	cleanup_json json_t *body = process ? nc_rest_body(exchange) : NULL;
 	json_int_t rows = json_integer_value(json_object_get(body, "rows"));
 	json_int_t columns = json_integer_value(json_object_get(body, "columns"));
