@@ -127,6 +127,13 @@
 #define NC_HTTP_CONNECTIONS_EACH 512U
 /* Bodies of all requests that are open together. */
 #define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* An archive of files of a sandbox, which passes through piece by piece; that it fits is the
+ * sandbox's affair. */
+#define NC_ARCHIVE_MAX (8ULL * 1024 * 1024 * 1024)
+/* A snapshot of a sandbox, those of one tenant, and those that one daemon keeps. */
+#define NC_SNAPSHOT_MAX (2ULL * 1024 * 1024 * 1024)
+#define NC_SNAPSHOTS_EACH 100U
+#define NC_SNAPSHOTS_MAX 10000U
 /* Parts of a path, and bytes of one part that names something. */
 #define NC_HTTP_PARTS_MAX 8U
 #define NC_HTTP_PART_MAX 128U

@@ -41,6 +41,7 @@ struct nc_command {
 	bool input_ends; /* once the pending is through */
 	bool terminal;	 /* in place of pipes */
 	bool kept;
+	bool held; /* whoever is told of its output does not want it now */
 	uint64_t output_bytes;
 	bool killed;	     /* for its output */
 	bool ended, forgets; /* the spawner is to forget it, once all is told */
@@ -347,8 +348,8 @@ static int watch(struct nc_command *command)
 	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++) {
 		command->side[i] = (struct side){command, i};
 		if (command->from_fd[i] >= 0)
-			r = nc_poll_new(loop, command->from_fd[i], UV_READABLE, on_output,
-				&command->side[i], &command->poll[i]);
+			r = nc_poll_new(loop, command->from_fd[i], command->held ? 0 : UV_READABLE,
+				on_output, &command->side[i], &command->poll[i]);
 	}
 	if (r == 0 && command->input_fd >= 0)
 		r = nc_poll_new(loop, command->input_fd, UV_WRITABLE, on_writable, command,
@@ -485,11 +486,25 @@ size_t nc_command_write(struct nc_command *command, const char *data, size_t siz
 		return size;
 	if (size > room)
 		size = room;
+	if (size == 0)
+		return 0; /* nothing moves here: who is told nothing now is told by writable() */
 	memcpy(command->pending + command->pending_size, data, size);
 	command->pending_size += size;
 	if (command->input_fd >= 0)
 		feed_given(command);
 	return size;
+}
+
+void nc_command_hold(struct nc_command *command, bool held)
+{
+	if (command->held == held)
+		return;
+	command->held = held;
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		if (command->poll[i])
+			nc_poll_set(command->poll[i], held ? 0 : UV_READABLE);
+	if (!held && command->ended && !command->drain)
+		expect_no_more(command);
 }
 
 void nc_command_end_input(struct nc_command *command)
@@ -539,6 +554,7 @@ void nc_command_disown(struct nc_command *command)
 	struct nc_command_spec *spec = &command->spec;
 
 	close_input(command); /* what it reads from may go */
+	nc_command_hold(command, false);
 	spec->context = NULL;
 	spec->started = NULL;
 	spec->told = NULL;
@@ -694,7 +710,7 @@ static void on_spawner(void *context, int events)
 	if (event.type == NC_BOX_FAILED)
 		command->failure = event.failure;
 	close_input(command);
-	if (!check_done(command))
+	if (!check_done(command) && !command->held)
 		expect_no_more(command);
 }
 

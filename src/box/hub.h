@@ -88,6 +88,9 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 /* Takes what there is room for, and returns how much; writable() follows after less than all. */
 size_t nc_command_write(struct nc_command *command, const char *data, size_t size);
 
+/* Reads no more of its output until that is let go on: it waits, once its pipes are full. */
+void nc_command_hold(struct nc_command *command, bool held);
+
 /* No more input; on a terminal, what its user would type for that. */
 void nc_command_end_input(struct nc_command *command);
 

@@ -22,6 +22,7 @@
 #include "base/state.h"
 #include "base/text.h"
 #include "box/image.h"
+#include "box/store.h"
 #include "cli/cli.h"
 #include "cli/heirs.h"
 #include "cli/service_manager.h"
@@ -82,7 +83,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd;
+	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd, snapshots_fd;
 	int config_fd; /* or -EBADF: there is no configuration */
 	/* for the next worker: where it meets those beside us, the ledger, certificate and key */
 	int archive_place_fd, courier_place_fd, exporter_place_fd, memory_fd, inbox_fd, tls_fd;
@@ -242,6 +243,9 @@ static int open_all(
 	if (r < 0)
 		return r;
 	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
+	opened->snapshots_fd = nc_store_open("snapshots", true, ranges, err);
+	if (opened->snapshots_fd < 0)
+		return opened->snapshots_fd;
 	r = nc_manager_open(&opened->manager, err);
 	if (r == 0)
 		r = open_listeners(opened, err);
@@ -262,6 +266,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "serve", opened->serve_fd);
 	nc_heirs_add(heirs, "state", opened->state_fd);
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
+	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
 	nc_heirs_add(heirs, "archive", opened->archive_place_fd);
 	if (opened->courier_fd >= 0)
@@ -317,6 +322,7 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->serve_fd = nc_heirs_take(heirs, "serve");
 	opened->state_fd = nc_heirs_take(heirs, "state");
 	opened->image_store_fd = nc_heirs_take(heirs, "images");
+	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
 	opened->config_fd = nc_heirs_take(heirs, "config");
 	opened->manager.fd = nc_heirs_take(heirs, "manager");
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
@@ -416,6 +422,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.state_fd = opened->state_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
+		.snapshots_fd = opened->snapshots_fd,
 		.archive_fd = opened->archive_fd,
 		.courier_fd = opened->courier_fd,
 		.exporter_fd = opened->exporter_fd,
@@ -465,7 +472,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	const int stores[] = {start->cache_fd, start->environments.store_fd};
+	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup = nc_start_engine(start, config);
 	int r;
@@ -530,6 +537,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.courier_fd = -EBADF,
 		.exporter_fd = -EBADF,
 		.image_store_fd = -EBADF,
+		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
 		.archive_place_fd = -EBADF,
 		.courier_place_fd = -EBADF,

@@ -383,8 +383,7 @@ void nc_sandboxes_forget(struct nc_sandboxes *all, const void *context)
 			if (wait->context == context)
 				wait->told = NULL;
 		for (struct nc_process *p = s->processes; p; p = p->next)
-			if (p->listener.context == context)
-				p->listener = (struct nc_process_listener){0};
+			nc_process_forget(p, context);
 	}
 }
 
@@ -422,6 +421,21 @@ const char *nc_sandbox_id(const struct nc_sandbox *sandbox)
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
 {
 	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
+}
+
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox)
+{
+	return sandbox->tenant;
+}
+
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox)
+{
+	return sandbox->spec.snapshot;
+}
+
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox)
+{
+	return sandbox->n_running;
 }
 
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value)

@@ -76,6 +76,9 @@ void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant
 json_t *nc_sandbox_json(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_id(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "paused" */
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox);
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox); /* that it is made from; "" */
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox);	   /* commands */
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value);
 
 void nc_sandbox_destroy(struct nc_sandbox *sandbox);
@@ -104,10 +107,11 @@ struct nc_process_listener {
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* once, as the last call; nc_process_json has how */
 	void (*ended)(void *context, struct nc_process *process);
+	void (*writable)(void *context); /* after nc_process_write took less than all */
 };
 
 /*
- * Runs a command. The listener may be zeroed, and changed later. -EINVAL with faults; -EPERM with
+ * Runs a command. The listener may be zeroed; others may be added. -EINVAL with faults; -EPERM with
  * err: the policy refuses it; -EBUSY: it is paused, or has too many, or can run one at a time.
  */
 int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
@@ -117,7 +121,11 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 struct nc_process *nc_process_find(const struct nc_sandbox *sandbox, const char *id);
 void nc_processes_visit(const struct nc_sandbox *sandbox,
 	bool (*visit)(void *context, struct nc_process *process), void *context);
+
+/* One more who is told, if there is room; and as long as one of them wants, its output waits. */
+bool nc_process_has_room(const struct nc_process *process);
 void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener);
+void nc_process_hold(struct nc_process *process, const void *context, bool held);
 
 const char *nc_process_id(const struct nc_process *process);
 bool nc_process_runs(const struct nc_process *process);
@@ -141,19 +149,34 @@ void nc_process_kill(struct nc_process *process); /* with everything that it sta
 
 /*
  * Files, through nacre-files inside. words are its verb and paths, which end in NULL; input is
- * copied. done follows, from the loop: error is 0 or -errno, data what it printed, good only
- * during the call; -EFBIG: more than output_max.
+ * copied. done follows, from the loop: error is 0 or -errno, data what it printed, or with an error
+ * what it said of that, good only during the call; -EFBIG: more than output_max.
  */
 struct nc_file_work {
 	const char *const *words;
 	const char *input;
 	size_t input_size;
 	size_t output_max;
+	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
 	void *context;
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
+	/* of a stream; it ends when its context is forgotten */
+	bool interactive; /* its input is what nc_file_write brings */
+	int input_fd;	  /* or is read from a duplicate of this; 0: not */
+	void (*printed)(void *context, const char *data, size_t size); /* data as they come */
+	void (*writable)(void *context); /* after nc_file_write took less than all */
 };
 
 int nc_sandbox_files(
 	struct nc_sandbox *sandbox, const struct nc_file_work *work, struct nacre_err *err);
+
+/* The same, with a task that is valid until done; of work with printed, or interactive. */
+struct nc_file_task;
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *work,
+	struct nc_file_task **ret_task, struct nacre_err *err);
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size); /* how much */
+void nc_file_end_input(struct nc_file_task *task);
+void nc_file_hold(struct nc_file_task *task, bool held); /* its output waits */
 
 #endif

@@ -17,6 +17,8 @@
 #define NC_SANDBOX_ENDED_MAX 64U
 /* Work on files of one sandbox at once: each is a process, of which the spawner has so many. */
 #define NC_SANDBOX_TASKS_MAX 8U
+/* Who is told of one process at once. */
+#define NC_PROCESS_LISTENERS_MAX 8U
 
 struct nc_process {
 	struct nc_sandbox *sandbox;
@@ -25,8 +27,10 @@ struct nc_process {
 	json_t *command; /* as it was asked for */
 	bool terminal, background;
 	bool interactive; /* takes input while it runs */
-	struct nc_process_listener listener;
-	struct nc_command *running; /* NULL: it has ended */
+	bool doomed;	  /* it was to end before it had begun, where that takes a signal */
+	struct nc_process_listener listener[NC_PROCESS_LISTENERS_MAX];
+	bool held[NC_PROCESS_LISTENERS_MAX]; /* by that listener */
+	struct nc_command *running;	     /* NULL: it has ended */
 	bool awaited;  /* it ran when the worker before died: its adoption is to come */
 	uint32_t page; /* of the ledger; 0: none */
 	uint64_t box_id;
@@ -128,6 +132,9 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption);
 void nc_process_lose(struct nc_process *process);
 
 void nc_process_free(struct nc_process *process);
+
+/* Nobody of this context is told any more. */
+void nc_process_forget(struct nc_process *process, const void *context);
 
 /* The sandbox has gone: whoever listens is told. */
 void nc_processes_lose(struct nc_sandbox *sandbox);

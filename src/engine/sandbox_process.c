@@ -16,6 +16,8 @@
 #define OUTPUT_MAX (64ULL << 20)
 #define FILES_WALL_MS 60000U
 #define FILES_MEMORY (64ULL << 20)
+/* Of what nacre-files says is wrong. */
+#define SAID_MAX 400U
 /* Of a command in the journal; longer ones are there by their digest. */
 #define RECORDED_MAX 8192U
 
@@ -29,7 +31,7 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	if (sandbox->n_running >= NC_SANDBOX_RUNNING_MAX)
 		return nc_err_set(
 			err, -EBUSY, "%zu commands run in the sandbox already", sandbox->n_running);
-	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running > 0)
+	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running + sandbox->n_tasks > 0)
 		return nc_err_set(
 			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
 	*order = sandbox->order;
@@ -82,6 +84,8 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	(void)nc_fd_close(door_fd);
 	process->birth_ns = birth_ns;
 	nc_process_save(process);
+	if (process->doomed)
+		nc_process_kill(process);
 }
 
 static void on_fed(void *context)
@@ -106,17 +110,78 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	struct nc_process *process = context;
 
 	nc_output_add(&process->output[stream], data, size);
-	if (process->listener.printed)
-		process->listener.printed(process->listener.context, stream, data, size);
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].printed)
+			process->listener[i].printed(
+				process->listener[i].context, stream, data, size);
+}
+
+static void on_writable(void *context)
+{
+	struct nc_process *process = context;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].writable)
+			process->listener[i].writable(process->listener[i].context);
 }
 
 static void tell_end(struct nc_process *process)
 {
-	struct nc_process_listener listener = process->listener;
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		struct nc_process_listener listener = process->listener[i];
 
-	process->listener = (struct nc_process_listener){0};
-	if (listener.ended)
-		listener.ended(listener.context, process);
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+		if (listener.ended)
+			listener.ended(listener.context, process);
+	}
+}
+
+static void hold_if_any(struct nc_process *process)
+{
+	bool held = false;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		held = held || process->held[i];
+	if (process->running)
+		nc_command_hold(process->running, held);
+}
+
+void nc_process_hold(struct nc_process *process, const void *context, bool held)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].context == context)
+			process->held[i] = held;
+	hold_if_any(process);
+}
+
+void nc_process_forget(struct nc_process *process, const void *context)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		if (process->listener[i].context != context)
+			continue;
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+	}
+	hold_if_any(process);
+}
+
+bool nc_process_has_room(const struct nc_process *process)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (!process->listener[i].context)
+			return true;
+	return false;
+}
+
+void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
+{
+	size_t i = 0;
+
+	while (i < NC_PROCESS_LISTENERS_MAX && process->listener[i].context)
+		i++;
+	if (i < NC_PROCESS_LISTENERS_MAX)
+		process->listener[i] = *listener;
 }
 
 /* One line in the journal, before anybody is told: the command, if it is not too long, and how it
@@ -302,6 +367,7 @@ static struct nc_command_spec spec_of(struct nc_process *process)
 		.fed = on_fed,
 		.take = process->page ? on_take : NULL,
 		.printed = on_printed,
+		.writable = on_writable,
 		.ended = on_ended};
 }
 
@@ -345,6 +411,10 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 		return r;
 	if (r == 0)
 		r = judge(sandbox, &spec, err);
+	/* such a box was made without terminals, and the spawner ends who asks for one then */
+	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
+		r = nc_err_set(
+			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
@@ -365,7 +435,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 			nc_process_free(process);
 		return r;
 	}
-	process->listener = *listener;
+	process->listener[0] = *listener;
 	*ret_process = process;
 	return 0;
 }
@@ -387,11 +457,6 @@ void nc_processes_visit(const struct nc_sandbox *sandbox,
 		if (!visit(context, p))
 			return;
 	}
-}
-
-void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
-{
-	process->listener = *listener;
 }
 
 const char *nc_process_id(const struct nc_process *process)
@@ -497,8 +562,10 @@ void nc_process_kill(struct nc_process *process)
 		return;
 	if (nc_sandbox_is_home(process->sandbox))
 		nc_command_cancel(process->running);
-	else
+	else {
 		nc_command_signal(process->running, SIGKILL);
+		process->doomed = true; /* if it has not begun yet it does not hear that */
+	}
 }
 
 int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
@@ -547,17 +614,54 @@ struct nc_file_task {
 	struct nc_file_task *next, **place;
 	struct nc_sandboxes *all; /* NULL: they have gone before */
 	struct nc_file_work asked;
-	struct nc_buf printed;
+	struct nc_buf printed, said;
 	char *input; /* a copy: whoever asked may go */
 	char sandbox[NC_ID_SIZE];
+	int input_fd; /* of its own, or -EBADF */
+	struct nc_command *command;
+	bool home;   /* it can be ended without the box */
+	bool doomed; /* as a process is */
 };
+
+static void task_kill(struct nc_file_task *task)
+{
+	task->doomed = true;
+	if (task->home)
+		nc_command_cancel(task->command);
+	else
+		nc_command_signal(task->command, SIGKILL);
+}
+
+static void task_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_file_task *task = context;
+
+	(void)birth_ns;
+	(void)nc_fd_close(door_fd);
+	if (task->doomed && !task->home)
+		task_kill(task);
+}
+
+/* Nobody wants it any more: what nobody waits for ends. */
+static void task_forget(struct nc_file_task *task)
+{
+	bool streams = task->asked.printed || task->asked.interactive || task->asked.input_fd > 0;
+
+	task->asked.done = NULL;
+	task->asked.printed = NULL;
+	task->asked.writable = NULL;
+	if (!streams || !task->command)
+		return;
+	nc_command_hold(task->command, false);
+	task_kill(task);
+}
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 {
 	for (struct nc_file_task *next, *task = sandboxes->tasks; task; task = next) {
 		next = task->next;
 		if (!context || task->asked.context == context)
-			task->asked.done = NULL;
+			task_forget(task);
 		if (!context) { /* the list goes, and the hub ends it later */
 			task->place = NULL;
 			task->all = NULL;
@@ -581,6 +685,8 @@ static void task_free(struct nc_file_task *task)
 			task->next->place = task->place;
 	}
 	nc_buf_done(&task->printed);
+	nc_buf_done(&task->said);
+	(void)nc_fd_close(task->input_fd);
 	free(task->input);
 	free(task);
 }
@@ -589,8 +695,22 @@ static void task_printed(void *context, enum nc_stream stream, const char *data,
 {
 	struct nc_file_task *task = context;
 
-	if (stream == NC_STREAM_OUTPUT) /* what it says on the other is the status in words */
+	if (stream == NC_STREAM_ERROR) /* its status in words; more than a line is none of it */
+		nc_buf_add(&task->said, data,
+			size < task->said.max - task->said.size ? size
+								: task->said.max - task->said.size);
+	else if (task->asked.printed)
+		task->asked.printed(task->asked.context, data, size);
+	else
 		nc_buf_add(&task->printed, data, size);
+}
+
+static void task_writable(void *context)
+{
+	struct nc_file_task *task = context;
+
+	if (task->asked.writable)
+		task->asked.writable(task->asked.context);
 }
 
 static void task_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
@@ -604,9 +724,13 @@ static void task_ended(void *context, const struct nc_box_end *end, uint64_t out
 		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -EIO;
 	if (error == 0)
 		error = task->printed.error;
-	if (task->asked.done)
-		task->asked.done(task->asked.context, task->sandbox, error,
-			nc_buf_text(&task->printed), task->printed.size);
+	task->command = NULL;
+	if (task->asked.done) {
+		const struct nc_buf *told = error < 0 ? &task->said : &task->printed;
+
+		task->asked.done(task->asked.context, task->sandbox, error, nc_buf_text(told),
+			error < 0 ? strcspn(nc_buf_text(told), "\n") : told->size);
+	}
 	task_free(task);
 }
 
@@ -619,16 +743,22 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 		return NULL;
 	task->asked = *asked;
 	task->all = sandboxes;
+	task->input_fd = asked->input_fd > 0 ? nc_fd_dup(asked->input_fd) : -EBADF;
 	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
+	task->home = nc_sandbox_is_home(sandbox);
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
-	if (asked->input_size > 0) {
+	task->said = (struct nc_buf)NC_BUF(SAID_MAX);
+	if (asked->input_size > 0)
 		task->input = malloc(asked->input_size);
-		if (!task->input) {
-			free(task);
-			return NULL;
-		}
-		memcpy(task->input, asked->input, asked->input_size);
+	if ((asked->input_size > 0 && !task->input) ||
+		(asked->input_fd > 0 && task->input_fd < 0)) {
+		free(task->input);
+		(void)nc_fd_close(task->input_fd);
+		free(task);
+		return NULL;
 	}
+	if (task->input)
+		memcpy(task->input, asked->input, asked->input_size);
 	sandbox->n_tasks++;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
@@ -642,16 +772,18 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 	struct nc_box_order *order, struct nacre_err *err)
 {
 	struct nc_word_list argv = NC_WORD_LIST;
-	struct nc_command *command;
 	const struct nc_command_spec spec = {.order = order,
 		.next = order->home == 0,
 		.image_fd = -EBADF,
-		.input_fd = -EBADF,
+		.input_fd = task->input_fd,
 		.input = task->input,
 		.input_size = task->asked.input_size,
+		.interactive = task->asked.interactive,
 		.output_max = UINT64_MAX,
 		.context = task,
+		.started = task_started,
 		.printed = task_printed,
+		.writable = task_writable,
 		.ended = task_ended};
 	int r;
 
@@ -660,14 +792,14 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 		nc_word_add(&argv, *word);
 	order->argv = nc_word_view(&argv);
 	r = argv.buf.error < 0 ? nc_err_errno(err, argv.buf.error, "Work on files")
-			       : nc_hub_start(sandbox->all->hub, &spec, &command, err);
+			       : nc_hub_start(sandbox->all->hub, &spec, &task->command, err);
 	nc_buf_done(&argv.buf);
 	task->asked.words = NULL;
 	return r;
 }
 
-int nc_sandbox_files(
-	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *asked,
+	struct nc_file_task **ret_task, struct nacre_err *err)
 {
 	struct nc_file_task *task;
 	struct nc_box_order order;
@@ -679,7 +811,7 @@ int nc_sandbox_files(
 		return r;
 	if (nc_sandbox_is_home(sandbox)) /* else it is the box that is kept */
 		order.flags &= ~(uint32_t)NC_ORDER_KEEP;
-	order.limits.wall_ms = FILES_WALL_MS;
+	order.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
 	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
 	task = task_new(sandbox, asked);
 	if (!task)
@@ -688,5 +820,30 @@ int nc_sandbox_files(
 	r = start_task(sandbox, task, &order, err);
 	if (r < 0)
 		task_free(task);
+	else
+		*ret_task = task;
 	return r;
+}
+
+int nc_sandbox_files(
+	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+{
+	struct nc_file_task *task;
+
+	return nc_sandbox_stream(sandbox, asked, &task, err);
+}
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size)
+{
+	return nc_command_write(task->command, data, size);
+}
+
+void nc_file_end_input(struct nc_file_task *task)
+{
+	nc_command_end_input(task->command);
+}
+
+void nc_file_hold(struct nc_file_task *task, bool held)
+{
+	nc_command_hold(task->command, held);
 }

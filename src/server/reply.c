@@ -230,6 +230,21 @@ void nc_reply_stream(struct nc_exchange *exchange, const char *type, void *sourc
 		type);
 }
 
+void nc_reply_upgrade(struct nc_exchange *exchange, const char *protocol, void *source,
+	void (*upgraded)(void *source, int fd, const char *data, size_t size),
+	void (*unplug)(void *source))
+{
+	struct MHD_Response *response =
+		MHD_create_response_for_upgrade(nc_exchange_upgrade, exchange);
+
+	exchange->source = source;
+	exchange->unplug = unplug;
+	if (response)
+		exchange->upgraded = upgraded;
+	answer(exchange, MHD_HTTP_SWITCHING_PROTOCOLS, response, NULL);
+	nc_reply_header(exchange, "Upgrade", protocol);
+}
+
 void nc_reply_header(struct nc_exchange *exchange, const char *name, const char *value)
 {
 	if (exchange->response)

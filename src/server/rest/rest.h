@@ -53,6 +53,21 @@ NC_REST(files_move);
 NC_REST(files_list);
 NC_REST(files_stat);
 
+/* sandbox_archives.c */
+NC_REST(archives_pack);
+NC_REST(archives_unpack);
+
+/* snapshots.c */
+NC_REST(snapshots_create);
+NC_REST(snapshots_list);
+NC_REST(snapshots_get);
+NC_REST(snapshots_remove);
+NC_REST(snapshots_restore);
+
+/* terminals.c */
+NC_REST(terminals_exec);
+NC_REST(terminals_attach);
+
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);
