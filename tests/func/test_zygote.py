@@ -154,6 +154,24 @@ def test_programs_cannot_tell(daemon, tmp_path, name):
     assert outcome(execute(daemon, PROGRAMS[name], **fields)) == outcome(plain(tmp_path, PROGRAMS[name], **fields))
 
 
+# CPython's own tests of what a waiting interpreter could have got wrong; test_io, test_signal and test_weakref, which take long, were compared by hand.
+SUITE = """
+import io, unittest
+suite = unittest.defaultTestLoader.loadTestsFromName("test.{}")
+result = unittest.TextTestRunner(stream=io.StringIO()).run(suite)
+print(result.testsRun, sorted(test.id() for test, _ in result.failures + result.errors), sorted(f"{{test}} {{why}}" for test, why in result.skipped))
+"""
+
+
+@pytest.mark.parametrize("module", ["test_atexit", "test_contextlib", "test_dataclasses", "test_exceptions", "test_gc", "test_generators", "test_module",
+                                    "test_random", "test_sys", "test_tempfile", "test_traceback", "test_types", "test_uuid"])
+def test_cpythons_own_tests(daemon, tmp_path, module):
+    fields = {"limits": {"execution_time_seconds": 120, "memory_mb": 1024, "max_processes": 60}}
+    warm, cold = execute(daemon, SUITE.format(module), **fields), plain(tmp_path, SUITE.format(module), **fields)
+    assert int(re.search(r"^(\d+) \[", warm["output"], re.M)[1]) > 5
+    assert warm["output"] == cold["output"]
+
+
 @pytest.mark.parametrize("env", [{"PYTHONOPTIMIZE": "1"}, {"LANG": "C"}, {"LD_PRELOAD": "/nowhere.so"}, {"PYTHONHASHSEED": "1"}])
 def test_what_an_interpreter_reads_at_its_start_counts(daemon, tmp_path, env):
     code = WARM + "; import os; print(sys.flags, hash('x'), os.environ.get('LD_PRELOAD'), os.environ['LANG'])"
@@ -193,6 +211,17 @@ def test_no_two_are_alike(daemon):
     replies = [execute(daemon, code)["output"].split() for _ in range(4)]
     for values in zip(*replies):
         assert len(set(values)) == 4, values
+
+
+@pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-c", "import numpy, pandas"], capture_output=True).returncode != 0, reason="needs numpy and pandas")
+def test_numpy_and_pandas_are_loaded_where_programs_use_them(daemon):
+    code = "import sys\nwarm = 'pandas.core.frame' in sys.modules\nimport numpy, pandas\nprint(warm, numpy.random.random(), pandas.DataFrame({'a': [1, 2]}).a.sum())"
+    execute(daemon, code)  # who comes first has it started
+    wait_for(lambda: execute(daemon, code)["output"].startswith("True"), 60)
+    replies = [execute(daemon, code)["output"].split() for _ in range(3)]
+    assert {reply[0] for reply in replies} == {"True"} and {reply[2] for reply in replies} == {"3"}
+    assert len({reply[1] for reply in replies}) == 3
+    assert execute(daemon, "import sys; print('pandas' in sys.modules)")["output"] == "False\n"
 
 
 def test_nothing_of_others_is_left(daemon):
