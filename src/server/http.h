@@ -55,7 +55,7 @@ struct nc_exchange {
 	struct nc_link *link;
 	struct MHD_Connection *connection;
 	char id[NC_ID_SIZE];
-	char trace[NC_TRACE_SIZE];  /* the caller's, by its traceparent header, or ours; "": none */
+	char trace[NC_TRACE_SIZE]; /* the caller's, by its traceparent header, or ours; "": none */
 	char parent[NC_SPAN_SIZE]; /* the caller's span; "": none */
 	char span[NC_SPAN_SIZE];   /* our own; "": it is not traced (server/tracer.h) */
 	uint64_t began_ns;
