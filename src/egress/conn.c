@@ -538,6 +538,8 @@ void nc_conn_tick(struct nc_conn *conn)
 	if (conn->door->egress->loop.now_ns < conn->deadline_ns)
 		return;
 	if (conn->stage == NC_STAGE_DIAL) {
+		if (conn->is_held) /* nobody left the member in time */
+			conn->dialled = conn->n_addresses;
 		/* the next address, or the answer that there is none */
 		nc_conn_hang_up(conn);
 		nc_conn_enter(conn, NC_STAGE_DIAL);

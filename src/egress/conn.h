@@ -45,7 +45,7 @@ struct nc_conn {
 	struct nc_conn *next, **link; /* in the door's list */
 	struct nc_conn *next_eager, *next_dead;
 	bool is_eager;
-	bool is_held; /* waits for bandwidth or a pipe */
+	bool is_held; /* waits for bandwidth, a pipe, or to be let in by a member */
 	enum nc_stage stage;
 	uint64_t deadline_ns; /* of the stage */
 	enum nc_egress_protocol protocol;

@@ -220,6 +220,11 @@ enum nc_step nc_conn_dial(struct nc_conn *conn)
 			return NC_STEP_WAIT;
 		nc_conn_hang_up(conn);
 	}
+	/* whoever leaves lets the next one in, within the time for connecting */
+	if (conn->member && conn->dialled == 0 && conn->member->n_spares == 0) {
+		conn->is_held = conn->door->egress->held = true;
+		return NC_STEP_WAIT;
+	}
 	while (conn->dialled < conn->n_addresses)
 		if (dial_next(conn) == 0)
 			return NC_STEP_WAIT;

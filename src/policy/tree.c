@@ -7,10 +7,10 @@
 #include <string.h>
 #include <tree_sitter/api.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "policy/bounds.h"
+#include "policy/heap.h"
 
 /* What the grammars call the parts of a node. */
 static const struct {
@@ -99,17 +99,17 @@ static const char *read_source(void *payload, uint32_t at, TSPoint point, uint32
 	return at < source->size ? source->text + at : "";
 }
 
-static bool is_too_late(TSParseState *state)
+static bool is_too_much(TSParseState *state)
 {
 	const struct source *source = state->payload;
 
-	return nc_clock_ns() >= source->deadline_ns;
+	return nc_clock_ns() >= source->deadline_ns || nc_heap_taken() > NC_PARSE_MEMORY_MAX;
 }
 
 static TSTree *parse(TSParser *parser, struct source *source)
 {
 	TSInput input = {.payload = source, .read = read_source, .encoding = TSInputEncodingUTF8};
-	TSParseOptions options = {.payload = source, .progress_callback = is_too_late};
+	TSParseOptions options = {.payload = source, .progress_callback = is_too_much};
 
 	return ts_parser_parse_with_options(parser, NULL, input, options);
 }
@@ -222,33 +222,35 @@ static int copy_all(struct copy *copy, TSNode root)
 	return copy->error;
 }
 
-static void delete_parser(TSParser **place)
+/* Parses, copies, and forgets what was parsed. */
+static int parse_into(struct copy *copy, struct source *source)
 {
-	ts_parser_delete(*place);
-}
+	const bool has_heap = nc_heap_begin();
+	TSParser *parser = ts_parser_new();
+	TSTree *tree = NULL;
+	int r = parser ? 0 : -ENOMEM;
 
-static void delete_tree(TSTree **place)
-{
-	ts_tree_delete(*place);
+	if (r == 0 && !ts_parser_set_language(parser, copy->grammar->language))
+		r = -EPROTO;
+	if (r == 0) {
+		tree = parse(parser, source);
+		r = tree ? copy_all(copy, ts_tree_root_node(tree)) : -ETIME;
+	}
+	if (!has_heap) {
+		ts_tree_delete(tree);
+		ts_parser_delete(parser);
+	}
+	nc_heap_end();
+	return r;
 }
 
 int nc_tree_parse(const struct nc_grammar *grammar, const char *text, uint32_t size,
 	uint64_t deadline_ns, struct nc_tree *ret_tree)
 {
-	nc_cleanup(delete_parser) TSParser *parser = ts_parser_new();
-	nc_cleanup(delete_tree) TSTree *tree = NULL;
 	struct source source = {.text = text, .size = size, .deadline_ns = deadline_ns};
 	struct copy copy = {.grammar = grammar, .tree = {.text = text, .size = size}};
-	int r;
+	int r = parse_into(&copy, &source);
 
-	if (!parser)
-		return -ENOMEM;
-	if (!ts_parser_set_language(parser, grammar->language))
-		return -EPROTO;
-	tree = parse(parser, &source);
-	if (!tree)
-		return -ETIME;
-	r = copy_all(&copy, ts_tree_root_node(tree));
 	if (r < 0) {
 		free(copy.tree.nodes);
 		return r;

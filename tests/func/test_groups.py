@@ -130,8 +130,34 @@ def test_visitors_come_and_go(boxes):
         assert "network.connect-failed" in fetch(alpha, "http://beta:9/")
     got = alpha.run("for i in $(seq 40); do curl -sS -m 5 http://beta:8080/page; done")["stdout"]
     assert got == "from beta\n" * 40
-    alpha.run("for i in $(seq 30); do curl -s -m 5 http://beta:8080/page & done; wait")
+    got = alpha.run("for i in $(seq 30); do curl -s -m 9 http://beta:8080/page & done; wait")["stdout"]
+    assert got == "from beta\n" * 30, "who finds no room waits for it"
     assert fetch(alpha, "http://beta:8080/page") == "from beta\n"
+
+
+def test_who_stays_keeps_others_out_for_a_while_only(boxes):
+    """Twelve connections that say nothing: a thirteenth waits, and comes in when one of them goes."""
+    alpha = boxes["alpha"]
+    alpha.run("exec python3 -m http.server --bind 127.0.0.1 8181", background=True)
+    hold = """
+import socket, sys, time
+held = []
+for i in range(12):
+    c = socket.create_connection(("127.0.0.1", 888)); c.sendall(b"CONNECT alpha:8181 HTTP/1.1\\r\\nHost: alpha:8181\\r\\n\\r\\n")
+    assert b" 200 " in c.recv(999); held.append(c)
+late = socket.create_connection(("127.0.0.1", 888)); late.sendall(b"CONNECT alpha:8181 HTTP/1.1\\r\\nHost: alpha:8181\\r\\n\\r\\n")
+late.settimeout(1)
+try: print(late.recv(999))
+except TimeoutError: print("waits")
+held.pop().close()
+late.settimeout(5)
+print(late.recv(999).split(b"\\r")[0].decode())
+last = socket.create_connection(("127.0.0.1", 888)); last.sendall(b"CONNECT alpha:8181 HTTP/1.1\\r\\nHost: alpha:8181\\r\\n\\r\\n")
+last.settimeout(20)
+print(last.recv(999).split(b"\\r")[0].decode())
+"""
+    assert patient(alpha, "http://alpha:8181/")
+    assert boxes["beta"].run(["python3", "-c", hold.replace("\\\\", "\\")])["stdout"] == "waits\nHTTP/1.1 200 Connection established\nHTTP/1.1 502 Bad Gateway\n"
 
 
 def test_when_a_member_is_gone(daemon, boxes):

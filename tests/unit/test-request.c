@@ -124,6 +124,24 @@ static void test_everything(void **state)
 	assert_int_equal(request.priority, 0);
 }
 
+static void test_networks(void **state)
+{
+	cleanup_request struct nc_request isolated = {0}, listed = {0};
+
+	(void)state;
+	assert_good("{\"code\": \"1\", \"network\": {\"mode\": \"isolated\", \"group\": \"g.1\","
+		    "\"name\": \"box-1\", \"over_budget\": \"freeze\", \"mbps\": 8}}",
+		&isolated);
+	assert_int_equal(isolated.network.mode, NC_NETWORK_ISOLATED);
+	assert_string_equal(isolated.network.group, "g.1");
+	assert_string_equal(isolated.network.name, "box-1");
+	assert_int_equal(isolated.network.over, NC_OVER_FREEZE);
+	assert_good("{\"code\": \"1\", \"network\": {\"mode\": \"allowlist\"}}", &listed);
+	assert_int_equal(listed.network.mode, NC_NETWORK_ALLOWLIST);
+	assert_int_equal(listed.network.over, NC_OVER_REFUSE);
+	assert_null(listed.network.group);
+}
+
 static void test_limits(void **state)
 {
 	cleanup_request struct nc_request request = {0};
@@ -315,6 +333,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defaults),
 		cmocka_unit_test(test_everything),
+		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_workflow),
 		cmocka_unit_test(test_failure_leaves_the_output),
