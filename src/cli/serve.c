@@ -431,6 +431,9 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	r = nc_sandboxes_new(&sandboxes, &server.sandboxes);
 	r = r < 0 ? nc_err_errno(err, r, "Begin the sandboxes")
 		  : nc_server_new(&server, &daemon->server, err);
+	if (r == 0 && nc_sandboxes_count(server.sandboxes) > 0)
+		nc_log(NC_LOG_INFO, "Sandboxes of the daemon before go on",
+			NC_LOG_INT("sandboxes", (int64_t)nc_sandboxes_count(server.sandboxes)));
 	if (r == 0) {
 		watch_signals(daemon);
 		announce(opened);
