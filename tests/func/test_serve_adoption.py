@@ -273,6 +273,21 @@ def test_a_configuration_that_has_become_bad_is_said(tmp_path):
         assert daemon.post("/v1/sandboxes", {"policy": "mine", "limits": {"memory_mb": 32}}).status == 403
 
 
+def test_a_configuration_that_has_gone_is_not_done_without(tmp_path):
+    """It would look like one without rules."""
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "serve.yaml").write_text("tenants:\n  one:\n    executions: 1\n")
+    open_way(config)
+    with Daemon(tmp_path, config=config) as daemon:
+        Sandbox(daemon).run("sleep 4718", background=True)
+        (config / "serve.yaml").unlink()
+        os.kill(daemon.pid, signal.SIGKILL)
+        assert daemon.process.wait(20) == 125
+    assert "serve.yaml has gone from the configuration" in open(daemon.log_path).read()
+    assert subprocess.run(["pgrep", "-xf", "sleep 4718"], capture_output=True).returncode == 1
+
+
 def test_tls_goes_on_though_the_key_is_gone(tmp_path):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem",
