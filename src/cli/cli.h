@@ -102,6 +102,9 @@ extern const struct nc_verb nc_verb_key;
 extern const struct nc_verb nc_verb_policy;
 extern const struct nc_verb nc_verb_run;
 extern const struct nc_verb nc_verb_serve;
+extern const struct nc_verb nc_verb_ps;
+extern const struct nc_verb nc_verb_logs;
+extern const struct nc_verb nc_verb_kill;
 extern const struct nc_verb nc_verb_top;
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "kernel/privilege.h"
 #include "server/dial.h"
 
 #define TRIES 5
@@ -57,8 +58,9 @@ static int tell_problem(
 	(void)nc_json_parse(line->data, line->size, &problem, &ignored);
 	detail = json_string_value(json_object_get(problem, "detail"));
 	remedy = json_string_value(json_object_get(problem, "remedy"));
-	return nc_err_set(err, -EREMOTEIO, "%s answered %u: %s%s%s", remote->host, status,
-		detail ? detail : "no reason", remedy ? ". " : "", remedy ? remedy : "");
+	return nc_err_set(err, status == 404 ? -ENOENT : -EREMOTEIO, "%s answered %u: %s%s%s",
+		remote->host, status, detail ? detail : "no reason", remedy ? ". " : "",
+		remedy ? remedy : "");
 }
 
 /* One execution, as far as it was told. */
@@ -99,7 +101,9 @@ static void take_event(struct watch *watch, const char *name, json_t *data)
 		take_output(watch, data);
 	else if (nc_streq(name, "progress") && text && watch->listener->progress)
 		watch->listener->progress(NULL, text);
-	else if (nc_streq(name, "done"))
+	else if (nc_streq(name, "gap") && watch->listener->progress)
+		watch->listener->progress(NULL, "Some of the output is missing here");
+	else if (nc_streq(name, "done") || nc_streq(name, "end"))
 		watch->reply = json_incref(data);
 }
 
@@ -130,24 +134,28 @@ static int take_events(struct nc_dial *remote, struct watch *watch, struct nc_bu
 	return 0;
 }
 
-static int follow(struct nc_dial *remote, struct watch *watch, const char *body,
+/* With a body it is executed there, else these events are read. */
+static int follow(struct nc_dial *remote, struct watch *watch, const char *events, const char *body,
 	struct nc_buf *line, struct nacre_err *err)
 {
-	char path[128] = "/v1/execute";
+	char path[256];
 	int r = 0;
 
+	(void)snprintf(path, sizeof(path), "%s", body ? "/v1/execute" : events);
 	for (unsigned int i = 0; i < TRIES && !watch->reply; i++) {
 		if (i > 0) { /* it was lost: go on behind the last event */
 			nc_dial_hang_up(remote);
 			(void)sleep(1);
-			(void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", watch->id);
 		}
-		r = ask(remote, i ? "GET" : "POST", path, watch->last, i ? NULL : body, line, err);
+		if (i > 0 && body)
+			(void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", watch->id);
+		r = ask(remote, i || !body ? "GET" : "POST", path, watch->last, i ? NULL : body,
+			line, err);
 		if (r > 0 && r != 200)
 			return tell_problem(remote, (unsigned int)r, line, err);
 		if (r > 0)
 			r = take_events(remote, watch, line);
-		if (!watch->id[0] || r == -EFBIG || r == -ENOMEM)
+		if ((body && !watch->id[0]) || r == -EFBIG || r == -ENOMEM)
 			break; /* nothing was begun that could be gone on with */
 	}
 	if (watch->reply)
@@ -169,9 +177,69 @@ int nc_remote_execute(const char *url, const json_t *request,
 	if (r < 0)
 		return nc_err_wrap(err, "Option '--server'");
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = body ? follow(&remote, &watch, body, &line, err)
+	r = body ? follow(&remote, &watch, NULL, body, &line, err)
 		 : nc_err_set(err, -ENOMEM, "Out of memory");
 	if (r == 0)
 		*ret_reply = watch.reply;
 	return r;
+}
+
+int nc_remote_follow(const char *url, const char *path, const struct nc_remote_listener *listener,
+	json_t **ret_end, struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial remote = {.fd = -EBADF};
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
+	struct watch watch = {.listener = listener};
+	int r = nc_dial_parse(url, &remote, err);
+
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--server'");
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = follow(&remote, &watch, path, NULL, &line, err);
+	if (r == 0)
+		*ret_end = watch.reply;
+	return r;
+}
+
+int nc_remote_ask(const char *url, const char *method, const char *path, const json_t *body,
+	json_t **ret_reply, struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial remote = {.fd = -EBADF};
+	cleanup_free char *text =
+		json_dumps(body ? body : json_true(), JSON_COMPACT | JSON_ENCODE_ANY);
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
+	int r = nc_dial_parse(url, &remote, err);
+
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--server'");
+	(void)signal(SIGPIPE, SIG_IGN);
+	*ret_reply = NULL;
+	r = text ? ask(&remote, method, path, 0, body ? text : NULL, &line, err)
+		 : nc_err_set(err, -ENOMEM, "Out of memory");
+	if (r < 0)
+		return r;
+	if (r >= 300)
+		return tell_problem(&remote, (unsigned int)r, &line, err);
+	/* a body is one line, which the end of the connection ends */
+	if (nc_dial_line(&remote, &line) < 0 || line.size == 0)
+		return 0;
+	r = nc_json_parse(line.data, line.size, ret_reply, err);
+	return r < 0 ? nc_err_wrap(err, "What the daemon answered") : 0;
+}
+
+bool nc_remote_is_id(const char *text)
+{
+	size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+	return size > 0 && size < 64 && text[size] == '\0';
+}
+
+int nc_remote_drop(struct nacre_err *err)
+{
+	bool ranges = false;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	if (r < 0)
+		return r;
+	return nc_privilege_drop(ranges) < 0 ? nc_err_set(err, -EPERM, "Drop privileges") : 0;
 }

@@ -21,4 +21,21 @@ struct nc_remote_listener {
 int nc_remote_execute(const char *url, const json_t *request,
 	const struct nc_remote_listener *listener, json_t **ret_reply, struct nacre_err *err);
 
+/*
+ * Asks once: a method and a path, with a body or NULL. *ret_reply is the caller's, and NULL if
+ * there is none; or -errno with what the daemon said, -ENOENT for what is not there.
+ */
+int nc_remote_ask(const char *url, const char *method, const char *path, const json_t *body,
+	json_t **ret_reply, struct nacre_err *err);
+
+/* Follows the events of a command at that path to the end, which is the caller's; as above. */
+int nc_remote_follow(const char *url, const char *path, const struct nc_remote_listener *listener,
+	json_t **ret_end, struct nacre_err *err);
+
+/* Whether it is of the form of ids, with nothing in it that a path could misread. */
+bool nc_remote_is_id(const char *text);
+
+/* What a stranger's machine answers is not read as root: drops all rights, for good. */
+int nc_remote_drop(struct nacre_err *err);
+
 #endif

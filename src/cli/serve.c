@@ -48,6 +48,8 @@
 #define IDLE_MS 60000
 /* A certificate chain, or a key. */
 #define PEM_MAX (1U << 20)
+/* What the next worker is told of the configuration. */
+#define FOUND_VARIABLE "NACRE_FOUND"
 
 static struct nc_start_args args;
 static struct nc_words arg_listen;
@@ -311,6 +313,32 @@ static char *const *again(bool has_config)
 	return words;
 }
 
+/* Which files of the configuration there are, one digit each. */
+static void list_found(const struct nc_config *config, char out[static NC_CONFIG_FILE_COUNT + 1])
+{
+	for (size_t i = 0; i < NC_CONFIG_FILE_COUNT; i++)
+		out[i] = config->found[i] ? '1' : '0';
+	out[NC_CONFIG_FILE_COUNT] = '\0';
+}
+
+/*
+ * A directory that was moved away under us looks like one without rules: whoever is started again
+ * does not go on without files that the first one had.
+ */
+static int check_found(const struct nc_config *config, struct nacre_err *err)
+{
+	const char *before = getenv(FOUND_VARIABLE);
+	char now[NC_CONFIG_FILE_COUNT + 1];
+
+	list_found(config, now);
+	for (size_t i = 0; before && before[i] && i < NC_CONFIG_FILE_COUNT; i++)
+		if (before[i] == '1' && now[i] != '1')
+			return nc_err_set(err, -ENOENT,
+				"%s has gone from the configuration: start the daemon anew",
+				nc_config_file_names[i]);
+	return 0;
+}
+
 /* Takes up what the worker before has left. */
 static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_err *err)
 {
@@ -453,6 +481,9 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	r = nc_sandboxes_new(&sandboxes, &server.sandboxes);
 	r = r < 0 ? nc_err_errno(err, r, "Begin the sandboxes")
 		  : nc_server_new(&server, &daemon->server, err);
+	if (r == 0 && nc_sandboxes_count(server.sandboxes) > 0)
+		nc_log(NC_LOG_INFO, "Sandboxes of the daemon before go on",
+			NC_LOG_INT("sandboxes", (int64_t)nc_sandboxes_count(server.sandboxes)));
 	if (r == 0) {
 		watch_signals(daemon);
 		announce(opened);
@@ -505,6 +536,7 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	struct nacre_err *err)
 {
 	struct nc_heirs heirs = {0};
+	char found[NC_CONFIG_FILE_COUNT + 1];
 	int r = choose_state(err);
 
 	start->outlives = true;
@@ -517,6 +549,9 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	bequeath(opened, &heirs);
 	nc_start_bequeath(start, &heirs);
 	r = nc_heirs_announce(&heirs, err);
+	list_found(config, found);
+	if (r == 0 && setenv(FOUND_VARIABLE, found, 1) < 0)
+		r = nc_err_set(err, -ENOMEM, "Out of memory");
 	/* the way there may be closed to the next, and the spawner is where it is begun */
 	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
 		r = nc_err_errno(err, -errno, "Enter the configuration");
@@ -554,7 +589,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (nc_heirs_find(&heirs)) {
 		opened.manager.pid = getppid();
 		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
-		r = nc_start_resume(&start, &args, cli->config, &heirs, err);
+		r = check_found(cli->config, err);
+		if (r == 0)
+			r = nc_start_resume(&start, &args, cli->config, &heirs, err);
 		if (r == 0)
 			r = take_up(&opened, &heirs, err);
 	} else {

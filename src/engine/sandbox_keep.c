@@ -155,6 +155,9 @@ static void recall_sandbox(void *context, uint32_t page, const json_t *note)
 		nc_sandbox_settle(sandbox, json_object_get(note, "placeholders"), &err) < 0) {
 		const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
 
+		nc_engine_note(all->setup.engine, "sandbox.gone",
+			json_pack("{s:s, s:s, s:s}", "id", sandbox->id, "tenant", sandbox->tenant,
+				"error", err.message));
 		(void)nc_err_wrap(&err, "A sandbox of the daemon before is ended");
 		if (setup->say)
 			setup->say(err.message);

@@ -1,11 +1,9 @@
 """kill -9 of the daemon: the spawner starts it again, and sandboxes with all that runs in them live on."""
 
-import json
 import os
 import random
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import threading
@@ -273,6 +271,21 @@ def test_a_configuration_that_has_become_bad_is_said(tmp_path):
         assert daemon.post("/v1/sandboxes", {"policy": "mine", "limits": {"memory_mb": 32}}).status == 403
 
 
+def test_a_configuration_that_has_gone_is_not_done_without(tmp_path):
+    """It would look like one without rules."""
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "serve.yaml").write_text("tenants:\n  one:\n    executions: 1\n")
+    open_way(config)
+    with Daemon(tmp_path, config=config) as daemon:
+        Sandbox(daemon).run("sleep 4718", background=True)
+        (config / "serve.yaml").unlink()
+        os.kill(daemon.pid, signal.SIGKILL)
+        assert daemon.process.wait(20) == 125
+    assert "serve.yaml has gone from the configuration" in open(daemon.log_path).read()
+    assert subprocess.run(["pgrep", "-xf", "sleep 4718"], capture_output=True).returncode == 1
+
+
 def test_tls_goes_on_though_the_key_is_gone(tmp_path):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", tmp_path / "key.pem",
@@ -369,6 +382,29 @@ def test_the_spawners_death_is_the_end_of_all(tmp_path):
         assert daemon.get(box.path()).status == 404 and daemon.get(f"/v1/history/{job}").json()["status"] == "lost"
         assert Sandbox(daemon).run("echo afresh")["stdout"] == "afresh\n"
     subprocess.run([NACRE, "exec", "--", "true"], env=environment(tmp_path), check=True, capture_output=True)  # sweeps
+
+
+def test_a_ledger_that_a_hostile_worker_wrote(tmp_path):
+    """The next worker takes nothing in it on trust: it comes up, answers, and makes sandboxes."""
+    chance, page = random.Random(42), 8 << 20
+    with Daemon(tmp_path) as daemon:
+        for box in (Sandbox(daemon), Sandbox(daemon)):
+            box.run("echo x")
+            box.run("sleep 4719", background=True)
+        for _ in range(5):
+            number, = [n for n in os.listdir(f"/proc/{daemon.pid}/fd") if "nacre-ledger" in os.readlink(f"/proc/{daemon.pid}/fd/{n}")]
+            fd = os.open(f"/proc/{daemon.pid}/fd/{number}", os.O_RDWR)
+            for _ in range(20):
+                place = chance.choice([0, 4, 64, 72, 4096, 4096 + (2 << 20)]) + chance.choice([0, chance.randrange(400)])
+                os.pwrite(fd, chance.choice([chance.randbytes(8), b"\xff" * 8, b"9" * 12, b'"', b"null"]), chance.randrange(8) * page + place)
+            os.close(fd)
+            daemon.die()
+            for found in daemon.get("/v1/sandboxes").json()["sandboxes"]:
+                commands = daemon.get(f"/v1/sandboxes/{found['id']}/commands")
+                for command in commands.json()["commands"] if commands.status == 200 else []:
+                    assert daemon.get(f"/v1/sandboxes/{found['id']}/commands/{command['id']}").status in (200, 404)
+        assert Sandbox(daemon).run("echo well")["stdout"] == "well\n"
+    assert subprocess.run(["pgrep", "-xf", "sleep 4719"], capture_output=True).returncode == 1
 
 
 class Load(threading.Thread):

@@ -1,15 +1,13 @@
 """What the host runs out of: a clear refusal with its reason, and all is well again when there is more, without a restart."""
 
 import contextlib
-import json
 import os
-import signal
 import subprocess
 import time
 
 import pytest
 
-from conftest import NACRE, environment, open_way
+from conftest import NACRE
 from serving import Daemon
 from test_sandboxes import Sandbox
 
