@@ -79,9 +79,6 @@ struct nc_sandboxes {
 int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
 	struct nacre_err *err);
 
-/* Whether commands can run beside each other in it. */
-bool nc_sandbox_is_home(const struct nc_sandbox *sandbox);
-
 /* Writes all of them down for the next worker. */
 void nc_sandboxes_save(struct nc_sandboxes *sandboxes);
 

@@ -21,6 +21,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "inside/tar_verbs.h"
+#include "inside/watch_verb.h"
 #include "kernel/tree.h"
 
 #define CHUNK (128U * 1024)
@@ -197,6 +198,7 @@ static const struct {
 	{"make", 1, nc_verb_make},
 	{"move", 2, do_move},
 	{"remove", 1, do_remove},
+	{"watch", 2, nc_verb_watch},
 	{"pack", 2, nc_verb_pack},
 	{"unpack", 1, nc_verb_unpack},
 	{"save", 2, nc_verb_save},

@@ -234,6 +234,7 @@ static void on_tick(uv_timer_t *timer)
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_sockets_tick(server);
+	nc_watches_tick(server);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -408,6 +409,7 @@ void nc_server_free(struct nc_server *server)
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
 	nc_transfers_drop(server);
+	nc_watches_drop(server);
 	nc_channels_drop(server);
 	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
