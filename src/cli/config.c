@@ -161,10 +161,9 @@ const struct nc_verb nc_verb_config = {
 	.name = "config",
 	.summary = "Check or show the configuration",
 	.arguments = "VERB",
-	.details =
-		"Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
-		"serve.yaml from one directory: --config DIR, else /etc/nacre, else\n"
-		"~/.config/nacre. None is needed.",
+	.details = "Nacre reads nacre.yaml, resource_limits.yaml, security_policies.yaml and\n"
+		   "serve.yaml from one directory: --config DIR, else /etc/nacre, else\n"
+		   "~/.config/nacre. None is needed.",
 	.example = "nacre config show --json",
 	.verbs = verbs,
 	.without_config = true,
