@@ -78,7 +78,8 @@ const char *nc_sandbox_id(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "paused" */
 const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox); /* that it is made from; "" */
-size_t nc_sandbox_running(const struct nc_sandbox *sandbox);	   /* commands */
+bool nc_sandbox_is_home(const struct nc_sandbox *sandbox); /* commands can run beside each other */
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox); /* commands */
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value);
 
 void nc_sandbox_destroy(struct nc_sandbox *sandbox);

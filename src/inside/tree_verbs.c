@@ -23,6 +23,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "inside/tar_verbs.h"
+#include "inside/watch_verb.h"
 #include "kernel/tree.h"
 
 #define CHUNK (128U * 1024)
@@ -229,6 +230,7 @@ static const struct {
 	{"move", 2, do_move},
 	{"remove", 1, do_remove},
 	{"touched", -1, do_touched},
+	{"watch", 2, nc_verb_watch},
 	{"pack", 2, nc_verb_pack},
 	{"unpack", 1, nc_verb_unpack},
 	{"save", 2, nc_verb_save},

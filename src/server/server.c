@@ -227,6 +227,7 @@ static void on_tick(uv_timer_t *timer)
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
 	nc_sockets_tick(server);
+	nc_watches_tick(server);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -404,6 +405,7 @@ void nc_server_free(struct nc_server *server)
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
 	nc_transfers_drop(server);
+	nc_watches_drop(server);
 	nc_channels_drop(server);
 	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);

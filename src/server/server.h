@@ -30,6 +30,7 @@ struct nc_tls;
 struct nc_tracer;
 struct nc_transfer;
 struct nc_wait;
+struct nc_watch;
 
 /* What it stands on; borrowed until it is freed. */
 struct nc_server_setup {
@@ -68,6 +69,7 @@ struct nc_server {
 	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
+	struct nc_watch *watches;      /* of files in sandboxes */
 	struct nc_socket *sockets;     /* WebSockets */
 	struct nc_transfer *transfers; /* of archives */
 	struct nc_http *http;

@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -129,6 +130,11 @@ def check_sandboxes(daemon):
     for query in ("?path=/workspace/d", "?path=relative", "?path=/nowhere"):
         archive = each("GET", "/archive", query=query).body
         each("PUT", "/archive", archive, query=query, **raw)
+    each("GET", "/watch", query="?path=/nowhere")
+    ending = threading.Timer(1, daemon.ask, ("DELETE", f"{base}/{box}/files?path=/workspace/d"))
+    ending.start()
+    assert b"event: removed" in each("GET", "/watch", query="?path=/workspace/d").body
+    each("PUT", "/files", b"data", query="?path=/workspace/d/f", **raw)
     snapshot = each("POST", "/snapshots", {"name": "x"}).json()["id"]
     each("POST", "/snapshots", {"nope": "x"})
     each("POST", "/restore", {"snapshot": "sn_none"})

@@ -77,6 +77,10 @@ char *nc_rest_path(struct nc_exchange *exchange, const char *name);
 void nc_rest_refuse_file(
 	struct nc_exchange *exchange, int error, const char *said, size_t said_size);
 
+/* Who watches files: once a second; and when all of it ends. */
+void nc_watches_tick(struct nc_server *server);
+void nc_watches_drop(struct nc_server *server);
+
 /* Archives on their way, when all of it ends. */
 void nc_transfers_drop(struct nc_server *server);
 

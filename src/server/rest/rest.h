@@ -57,6 +57,9 @@ NC_REST(files_stat);
 NC_REST(archives_pack);
 NC_REST(archives_unpack);
 
+/* sandbox_watch.c */
+NC_REST(files_watch);
+
 /* snapshots.c */
 NC_REST(snapshots_create);
 NC_REST(snapshots_list);

@@ -56,6 +56,7 @@ const struct nc_route nc_routes[] = {
 	{"GET", "/v1/sandboxes/{id}/files/stat", NC_ROLE_READ, 0, 0, nc_rest_files_stat},
 	{"POST", "/v1/sandboxes/{id}/files/directory", NC_ROLE_EXECUTE, 0, 0, nc_rest_files_make},
 	{"POST", "/v1/sandboxes/{id}/files/move", NC_ROLE_EXECUTE, 0, 0, nc_rest_files_move},
+	{"GET", "/v1/sandboxes/{id}/watch", NC_ROLE_READ, 0, 0, nc_rest_files_watch},
 	{"GET", "/v1/sandboxes/{id}/archive", NC_ROLE_READ, 0, 0, nc_rest_archives_pack},
 	{"PUT", "/v1/sandboxes/{id}/archive", NC_ROLE_EXECUTE, NC_ROUTE_STREAM, NC_ARCHIVE_MAX,
 		nc_rest_archives_unpack},
