@@ -563,9 +563,10 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 	for (struct nc_sandbox *s = all->list; s; s = s->next) {
 		uint64_t idle_ns = s->spec.idle_ms.value * NC_NS_PER_MS;
 
-		if (s->lives && (now >= s->deadline_ns ||
-					(s->spec.idle_ms.given && s->n_running == 0 && !s->paused &&
-						now - s->used_ns >= idle_ns)))
+		if (s->lives &&
+			(now >= s->deadline_ns || (s->spec.idle_ms.given && s->n_running == 0 &&
+							  s->n_tasks == s->n_idling && !s->paused &&
+							  now - s->used_ns >= idle_ns)))
 			nc_sandbox_destroy(s);
 	}
 }
