@@ -11,11 +11,11 @@
 
 #include "base/fd.h"
 #include "base/tar.h"
-#include "base/tree_tar.h"
+#include "base/tarball.h"
 
 static int scratch(void)
 {
-	char path[] = "/tmp/nacre-tree-tar-XXXXXX";
+	char path[] = "/tmp/nacre-tarball-XXXXXX";
 
 	assert_non_null(mkdtemp(path));
 	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -34,7 +34,7 @@ static void a_tree_comes_back(void **state)
 {
 	cleanup_close int from_fd = scratch(), to_fd = scratch();
 	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
-	struct nc_tree_pack pack = {
+	struct nc_tarball_pack pack = {
 		.base_fd = from_fd, .names = all, .max = 10, .leave_out = "d/secret"};
 	struct nacre_err err = {0};
 	char text[16] = "";
@@ -46,9 +46,9 @@ static void a_tree_comes_back(void **state)
 	write_file(from_fd, "d/secret", "x");
 	assert_int_equal(linkat(from_fd, "d/f", from_fd, "again", 0), 0);
 	assert_int_equal(symlinkat("/nowhere", from_fd, "s"), 0);
-	assert_int_equal(nc_tree_pack(&pack, archive_fd, &err), 0);
+	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), 0);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), 0);
 	assert_int_equal(fstatat(to_fd, "d/f", &status, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(status.st_size, 10);
 	assert_int_equal(status.st_mode & 07777, 0640);
@@ -59,7 +59,7 @@ static void a_tree_comes_back(void **state)
 	pack.max = 9;
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
 	assert_int_equal(ftruncate(archive_fd, 0), 0);
-	assert_int_equal(nc_tree_pack(&pack, archive_fd, &err), -EFBIG);
+	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), -EFBIG);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_CUR), 0);
 }
 
@@ -80,11 +80,11 @@ static void links_are_not_followed(void **state)
 	nc_tar_put(&archive, &(struct nc_tar_member){.kind = NC_TAR_END});
 	assert_int_equal(nc_fd_write_all(archive_fd, archive.data, archive.size), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), -ENOTDIR);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENOTDIR);
 	assert_int_equal(faccessat(other_fd, "d", F_OK, 0), -1);
 	assert_int_equal(lseek(archive_fd, NC_TAR_BLOCK, SEEK_SET), NC_TAR_BLOCK);
 	assert_int_equal(ftruncate(archive_fd, 2 * NC_TAR_BLOCK), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), -ENODATA);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENODATA);
 }
 
 int main(void)
