@@ -1,5 +1,5 @@
 /* A tree as an archive and back, where links stand in its way. */
-#include "unit.h"
+#include "unit-files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,14 +13,6 @@
 #include "base/tar.h"
 #include "base/tarball.h"
 
-static int scratch(void)
-{
-	char path[] = "/tmp/nacre-tarball-XXXXXX";
-
-	assert_non_null(mkdtemp(path));
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 static void write_file(int dir_fd, const char *name, const char *text)
 {
 	cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0640);
@@ -32,7 +24,8 @@ static const char *const all[] = {".", NULL};
 
 static void a_tree_comes_back(void **state)
 {
-	cleanup_close int from_fd = scratch(), to_fd = scratch();
+	char from[UNIT_DIR_SIZE], to[UNIT_DIR_SIZE];
+	cleanup_close int from_fd = unit_dir_make(from), to_fd = unit_dir_make(to);
 	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
 	struct nc_tarball_pack pack = {
 		.base_fd = from_fd, .names = all, .max = 10, .leave_out = "d/secret"};
@@ -61,13 +54,16 @@ static void a_tree_comes_back(void **state)
 	assert_int_equal(ftruncate(archive_fd, 0), 0);
 	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), -EFBIG);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_CUR), 0);
+	unit_remove(AT_FDCWD, from);
+	unit_remove(AT_FDCWD, to);
 }
 
 /* A link that somebody planted where a directory was is not gone through. */
 static void links_are_not_followed(void **state)
 {
 	static const struct nc_tar_member member = {.kind = NC_TAR_DIR, .path = "l/d"};
-	cleanup_close int to_fd = scratch(), other_fd = scratch();
+	char to[UNIT_DIR_SIZE], other[UNIT_DIR_SIZE];
+	cleanup_close int to_fd = unit_dir_make(to), other_fd = unit_dir_make(other);
 	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
 	nc_buf_cleanup struct nc_buf archive = NC_BUF(8192);
 	struct nacre_err err = {0};
@@ -85,13 +81,15 @@ static void links_are_not_followed(void **state)
 	assert_int_equal(lseek(archive_fd, NC_TAR_BLOCK, SEEK_SET), NC_TAR_BLOCK);
 	assert_int_equal(ftruncate(archive_fd, 2 * NC_TAR_BLOCK), 0);
 	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENODATA);
+	unit_remove(AT_FDCWD, to);
+	unit_remove(AT_FDCWD, other);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tree_comes_back),
-		cmocka_unit_test(links_are_not_followed),
+		unit_test_fds(a_tree_comes_back),
+		unit_test_fds(links_are_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
