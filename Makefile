@@ -64,6 +64,7 @@ bench: build ## Measure; results are ratios against a peer in the same run
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
 	@$(PYTHON) bench/recorder.py $(BUILD)
 	@NACRE_BUILD=$(BUILD) $(PYTHON) bench/egress.py
+	@$(PYTHON) bench/warm.py $(BUILD)
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

@@ -105,6 +105,7 @@ static void greet(void)
 	if (in.type != NC_BOX_WELCOME)
 		die("greet the spawner");
 	nc_wire_begin(&out, NC_BOX_READY);
+	nc_wire_put_u64(&out, 0);
 	nc_wire_put_u32(&out, READY);
 	if (nc_wire_send(spawner_fd, &out, NULL, 0) < 0)
 		die("ask for prepared boxes");

@@ -27,6 +27,32 @@ void nc_sha256(const void *data, size_t size, unsigned char out[static NC_SHA256
 	(void)SHA256_Final(out, &context);
 }
 
+void nc_sha1(const void *data, size_t size, unsigned char out[static NC_SHA1_SIZE])
+{
+	SHA_CTX context;
+
+	(void)SHA1_Init(&context);
+	(void)SHA1_Update(&context, data, size);
+	(void)SHA1_Final(out, &context);
+}
+
+_Static_assert(sizeof(SHA256_CTX) <= sizeof(struct nc_sha256_state), "room for it");
+
+void nc_sha256_begin(struct nc_sha256_state *state)
+{
+	(void)SHA256_Init((SHA256_CTX *)state->opaque);
+}
+
+void nc_sha256_add(struct nc_sha256_state *state, const void *data, size_t size)
+{
+	(void)SHA256_Update((SHA256_CTX *)state->opaque, data, size);
+}
+
+void nc_sha256_end(struct nc_sha256_state *state, unsigned char out[static NC_SHA256_SIZE])
+{
+	(void)SHA256_Final(out, (SHA256_CTX *)state->opaque);
+}
+
 /* One half of RFC 2104: the hash of the padded key and then the data. */
 static void keyed(const unsigned char *key, unsigned char pad, const void *data, size_t size,
 	unsigned char *out)

@@ -13,6 +13,18 @@
 
 void nc_sha256(const void *data, size_t size, unsigned char out[static NC_SHA256_SIZE]);
 
+/* SHA-1, for the greeting of WebSockets, which proves nothing. */
+#define NC_SHA1_SIZE 20
+void nc_sha1(const void *data, size_t size, unsigned char out[static NC_SHA1_SIZE]);
+
+/* The same as nc_sha256 piece by piece: begin, add, end. */
+struct nc_sha256_state {
+	unsigned long long opaque[16];
+};
+void nc_sha256_begin(struct nc_sha256_state *state);
+void nc_sha256_add(struct nc_sha256_state *state, const void *data, size_t size);
+void nc_sha256_end(struct nc_sha256_state *state, unsigned char out[static NC_SHA256_SIZE]);
+
 /* The key has the size of a digest. */
 void nc_hmac_sha256(const unsigned char key[static NC_SHA256_SIZE], const void *data, size_t size,
 	unsigned char out[static NC_SHA256_SIZE]);

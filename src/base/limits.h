@@ -109,7 +109,7 @@
 /* The id of an execution in the journal. */
 #define NC_RECORD_ID_MAX 64U
 /* Executions of one worker that are open at once. */
-#define NC_RECORD_OPEN_MAX 1024U
+#define NC_RECORD_OPEN_MAX 2048U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* Segments of a journal: a year of one a minute. */
@@ -127,6 +127,13 @@
 #define NC_HTTP_CONNECTIONS_EACH 512U
 /* Bodies of all requests that are open together. */
 #define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* An archive of files of a sandbox, which passes through piece by piece; that it fits is the
+ * sandbox's affair. */
+#define NC_ARCHIVE_MAX (8ULL * 1024 * 1024 * 1024)
+/* A snapshot of a sandbox, those of one tenant, and those that one daemon keeps. */
+#define NC_SNAPSHOT_MAX (2ULL * 1024 * 1024 * 1024)
+#define NC_SNAPSHOTS_EACH 100U
+#define NC_SNAPSHOTS_MAX 10000U
 /* Parts of a path, and bytes of one part that names something. */
 #define NC_HTTP_PARTS_MAX 8U
 #define NC_HTTP_PART_MAX 128U

@@ -29,8 +29,9 @@ struct nc_command {
 	struct nc_command_spec spec;
 	uint64_t box_id;
 	/* our ends; -EBADF once closed */
-	int input_fd, from_fd[NC_STREAM_MAX];
-	struct nc_poll *input_poll, *source_poll, *poll[NC_STREAM_MAX];
+	int input_fd, pack_fd, from_fd[NC_STREAM_MAX];
+	size_t packed; /* of its files, written by now */
+	struct nc_poll *pack_poll, *input_poll, *source_poll, *poll[NC_STREAM_MAX];
 	struct side {
 		struct nc_command *command;
 		enum nc_stream stream;
@@ -40,9 +41,10 @@ struct nc_command {
 	bool input_ends; /* once the pending is through */
 	bool terminal;	 /* in place of pipes */
 	bool kept;
+	bool held; /* whoever is told of its output does not want it now */
 	uint64_t output_bytes;
-	bool killed; /* for its output */
-	bool ended;
+	bool killed;	     /* for its output */
+	bool ended, forgets; /* the spawner is to forget it, once all is told */
 	struct nc_box_end end;
 	struct nacre_err failure;
 	uv_timer_t *drain;
@@ -72,6 +74,12 @@ static void close_input(struct nc_command *command)
 	command->input_fd = nc_fd_close(command->input_fd);
 }
 
+static void close_pack(struct nc_command *command)
+{
+	command->pack_poll = nc_poll_free(command->pack_poll);
+	command->pack_fd = nc_fd_close(command->pack_fd);
+}
+
 static void close_stream(struct nc_command *command, enum nc_stream stream)
 {
 	command->poll[stream] = nc_poll_free(command->poll[stream]);
@@ -81,6 +89,7 @@ static void close_stream(struct nc_command *command, enum nc_stream stream)
 static void command_free(struct nc_command *command)
 {
 	close_input(command);
+	close_pack(command);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		close_stream(command, i);
 	if (command->drain)
@@ -99,10 +108,14 @@ static void command_done(struct nc_command *command)
 	struct nc_command_spec spec = command->spec;
 	struct nc_box_end end = command->end;
 	struct nacre_err failure = command->failure;
-	uint64_t output_bytes = command->output_bytes;
+	struct nc_spawn *spawn = command->forgets ? command->hub->spawn : NULL;
+	uint64_t output_bytes = command->output_bytes, box_id = command->box_id;
 
 	command_free(command); /* first: the next command of the box may be ordered from within */
 	spec.ended(spec.context, &end, output_bytes, failure.code < 0 ? &failure : NULL);
+	/* after that: who dies in between leaves it to the next worker to be told again */
+	if (spawn)
+		(void)nc_spawn_forget(spawn, box_id);
 }
 
 /* Whether it is over; then command is gone. */
@@ -145,7 +158,9 @@ static void on_output(void *context, int events)
 	struct nc_command *command = side->command;
 	const struct nc_command_spec *spec = &command->spec;
 	char chunk[CHUNK];
-	ssize_t n = read(command->from_fd[side->stream], chunk, sizeof(chunk));
+	int fd = command->from_fd[side->stream];
+	ssize_t n = spec->take ? spec->take(spec->context, side->stream, fd, chunk, sizeof(chunk))
+			       : read(fd, chunk, sizeof(chunk));
 	uint64_t room = spec->output_max > command->output_bytes
 				? spec->output_max - command->output_bytes
 				: 0;
@@ -190,6 +205,36 @@ static int write_some(int fd, const char *data, size_t size, size_t *at)
 		*at += (size_t)n;
 	}
 	return 1;
+}
+
+/* Files are mostly small, and fit into the pipe at once. */
+static void on_pack_writable(void *context, int events)
+{
+	struct nc_command *command = context;
+
+	(void)events;
+	if (write_some(command->pack_fd, command->spec.pack, command->spec.pack_size,
+		    &command->packed) != 0)
+		close_pack(command); /* all is through, or nobody reads */
+}
+
+static int give_pack(struct nc_command *command, int *their_fd)
+{
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	*their_fd = ends[0];
+	command->pack_fd = ends[1];
+	if (fcntl(command->pack_fd, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	r = write_some(
+		command->pack_fd, command->spec.pack, command->spec.pack_size, &command->packed);
+	if (r == 0)
+		return nc_poll_new(command->hub->loop, command->pack_fd, UV_WRITABLE,
+			on_pack_writable, command, &command->pack_poll);
+	close_pack(command);
+	return r < 0 ? r : 0;
 }
 
 /* The next piece of the source: 1, or 0 at its end or if it has nothing now. */
@@ -244,6 +289,8 @@ static void feed(struct nc_command *command)
 		spec->input += at;
 		spec->input_size -= at;
 	}
+	if (r > 0 && spec->input && spec->fed)
+		spec->fed(spec->context);
 	if (r > 0) {
 		spec->input = NULL;
 		if (spec->input_fd < 0) {
@@ -301,8 +348,8 @@ static int watch(struct nc_command *command)
 	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++) {
 		command->side[i] = (struct side){command, i};
 		if (command->from_fd[i] >= 0)
-			r = nc_poll_new(loop, command->from_fd[i], UV_READABLE, on_output,
-				&command->side[i], &command->poll[i]);
+			r = nc_poll_new(loop, command->from_fd[i], command->held ? 0 : UV_READABLE,
+				on_output, &command->side[i], &command->poll[i]);
 	}
 	if (r == 0 && command->input_fd >= 0)
 		r = nc_poll_new(loop, command->input_fd, UV_WRITABLE, on_writable, command,
@@ -328,14 +375,16 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 	hub->commands = command;
 }
 
-static int send_order(struct nc_command *command, int theirs[3], struct nacre_err *err)
+static int send_order(struct nc_command *command, int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	int fds[7 + NC_BOX_LAYERS_MAX];
+	int fds[8 + NC_BOX_LAYERS_MAX];
 	size_t n = 0;
 
 	for (size_t i = 0; !command->terminal && i < 3; i++)
 		fds[n++] = theirs[i];
+	if (spec->order->flags & NC_ORDER_PACK)
+		fds[n++] = theirs[3];
 	if (spec->order->flags & NC_ORDER_IMAGE)
 		fds[n++] = spec->image_fd;
 	for (size_t i = 0; i < spec->order->n_layers; i++)
@@ -368,7 +417,7 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err)
 {
 	struct nc_command *command = calloc(1, sizeof(*command));
-	int theirs[3] = {-EBADF, -EBADF, -EBADF};
+	int theirs[4] = {-EBADF, -EBADF, -EBADF, -EBADF};
 	int r;
 
 	if (!command)
@@ -379,12 +428,15 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 		.terminal = (spec->order->flags & NC_ORDER_TTY) != 0,
 		.kept = (spec->order->flags & NC_ORDER_KEEP) != 0,
 		.input_fd = -EBADF,
+		.pack_fd = -EBADF,
 		.from_fd = {-EBADF, -EBADF}};
 	r = command->terminal ? 0 : make_pipes(command, theirs);
+	if (r == 0 && spec->order->flags & NC_ORDER_PACK)
+		r = give_pack(command, &theirs[3]);
 	if (r == 0)
 		r = watch(command);
 	r = r < 0 ? nc_err_errno(err, r, "Make pipes") : send_order(command, theirs, err);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		(void)nc_fd_close(theirs[i]);
 	if (r < 0) {
 		command_free(command);
@@ -409,6 +461,8 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.box_id = adoption->id,
 		.terminal = adoption->terminal_fd >= 0,
 		.kept = true,
+		.pack_fd = -EBADF,
+		.output_bytes = spec->output_bytes,
 		.input_fd = take_fd(adoption->stream_fd[0]),
 		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
 	command->spec.input_fd = -EBADF;
@@ -432,11 +486,25 @@ size_t nc_command_write(struct nc_command *command, const char *data, size_t siz
 		return size;
 	if (size > room)
 		size = room;
+	if (size == 0)
+		return 0; /* nothing moves here: who is told nothing now is told by writable() */
 	memcpy(command->pending + command->pending_size, data, size);
 	command->pending_size += size;
 	if (command->input_fd >= 0)
 		feed_given(command);
 	return size;
+}
+
+void nc_command_hold(struct nc_command *command, bool held)
+{
+	if (command->held == held)
+		return;
+	command->held = held;
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		if (command->poll[i])
+			nc_poll_set(command->poll[i], held ? 0 : UV_READABLE);
+	if (!held && command->ended && !command->drain)
+		expect_no_more(command);
 }
 
 void nc_command_end_input(struct nc_command *command)
@@ -475,14 +543,23 @@ static void disowned_ended(void *context, const struct nc_box_end *end, uint64_t
 	(void)context, (void)end, (void)output_bytes, (void)failure;
 }
 
+void nc_command_release(struct nc_command *command)
+{
+	command->kept = false; /* nothing is to be said to the spawner */
+	command_free(command);
+}
+
 void nc_command_disown(struct nc_command *command)
 {
 	struct nc_command_spec *spec = &command->spec;
 
 	close_input(command); /* what it reads from may go */
+	nc_command_hold(command, false);
 	spec->context = NULL;
 	spec->started = NULL;
 	spec->told = NULL;
+	spec->take = NULL;
+	spec->fed = NULL;
 	spec->writable = NULL;
 	spec->printed = disowned_printed;
 	spec->ended = disowned_ended;
@@ -498,6 +575,11 @@ void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 	(void)nc_spawn_ask(hub->spawn, box_id);
 }
 
+void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n)
+{
+	(void)nc_spawn_ready(hub->spawn, zygote, n);
+}
+
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 {
 	hub->watch = *watch;
@@ -511,6 +593,11 @@ void nc_command_cancel(struct nc_command *command)
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
 {
 	(void)nc_spawn_kill(hub->spawn, box_id, NC_CAUSE_CANCEL);
+}
+
+uint32_t nc_hub_unadopted(const struct nc_hub *hub)
+{
+	return hub->poll ? hub->spawn->n_adopted : 0;
 }
 
 uint64_t nc_hub_box_id(struct nc_hub *hub)
@@ -552,6 +639,8 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
 
 	if (event->type == NC_BOX_ADOPT) {
+		if (hub->spawn->n_adopted > 0)
+			hub->spawn->n_adopted--;
 		if (hub->last_id < event->id)
 			hub->last_id = event->id;
 		if (hub->watch.adopted)
@@ -561,9 +650,9 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 		if (hub->watch.told)
 			hub->watch.told(hub->watch.context, &event->now);
 	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
-		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 		if (hub->watch.gone)
 			hub->watch.gone(hub->watch.context, event->id);
+		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
 	}
 }
 
@@ -571,6 +660,8 @@ static void on_started(struct nc_command *command, const struct nc_spawn_event *
 {
 	const struct nc_command_spec *spec = &command->spec;
 
+	if (event->terminal_fd >= 0)
+		command->terminal = true; /* adopted before it had begun, nobody knew */
 	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
 		nc_command_cancel(command);
 	if (spec->started)
@@ -613,14 +704,13 @@ static void on_spawner(void *context, int events)
 		}
 		return;
 	}
-	if (command->kept && event.type == NC_BOX_ENDED && !event.end.stays)
-		(void)nc_spawn_forget(hub->spawn, event.id);
+	command->forgets = command->kept && event.type == NC_BOX_ENDED && !event.end.stays;
 	command->ended = true;
 	command->end = event.end;
 	if (event.type == NC_BOX_FAILED)
 		command->failure = event.failure;
 	close_input(command);
-	if (!check_done(command))
+	if (!check_done(command) && !command->held)
 		expect_no_more(command);
 }
 
@@ -631,7 +721,7 @@ int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 
 	if (!hub)
 		return -ENOMEM;
-	*hub = (struct nc_hub){.loop = loop, .spawn = spawn};
+	*hub = (struct nc_hub){.loop = loop, .spawn = spawn, .last_id = spawn->last_id};
 	r = nc_poll_new(loop, spawn->fd, UV_READABLE, on_spawner, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);

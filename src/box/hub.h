@@ -22,15 +22,21 @@ struct nc_command_spec {
 	int layer_fd[NC_BOX_LAYERS_MAX];  /* as many as the order has; they stay the caller's */
 	const char *input;		  /* borrowed until it has ended; or NULL */
 	size_t input_size;
-	int input_fd;	     /* read from after that, and stays the caller's; or -EBADF */
-	bool interactive;    /* instead of both: what nc_command_write brings */
-	uint64_t output_max; /* of both streams together; more ends the command */
+	int input_fd;	  /* read from after that, and stays the caller's; or -EBADF */
+	const char *pack; /* with NC_ORDER_PACK: its files; borrowed until it has ended */
+	size_t pack_size;
+	bool interactive;      /* instead of both: what nc_command_write brings */
+	uint64_t output_max;   /* of both streams together; more ends the command */
+	uint64_t output_bytes; /* of both that the worker before has had */
 	void *context;
 	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
 	void (*started)(void *context, uint64_t birth_ns, int door_fd);
 	void (*writable)(void *context); /* interactive: there is room again; may be NULL */
+	void (*fed)(void *context);	 /* all of input is in its pipe; may be NULL */
 	/* the answer to nc_hub_ask while it runs; NULL: as for boxes that no command waits for */
 	void (*told)(void *context, const struct nc_box_now *now);
+	/* instead of read() on its output, which does not block; NULL: that */
+	ssize_t (*take)(void *context, enum nc_stream stream, int fd, char *data, size_t size);
 	/* what it printed within output_max, as it comes; data is good only during the call */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/*
@@ -65,6 +71,9 @@ struct nc_hub_watch {
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
 
+/* How many adoptions are still to come; before they have, nothing is to be ordered. */
+uint32_t nc_hub_unadopted(const struct nc_hub *hub);
+
 /* A number for a new box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub);
 
@@ -79,6 +88,9 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 /* Takes what there is room for, and returns how much; writable() follows after less than all. */
 size_t nc_command_write(struct nc_command *command, const char *data, size_t size);
 
+/* Reads no more of its output until that is let go on: it waits, once its pipes are full. */
+void nc_command_hold(struct nc_command *command, bool held);
+
 /* No more input; on a terminal, what its user would type for that. */
 void nc_command_end_input(struct nc_command *command);
 
@@ -89,12 +101,18 @@ void nc_command_signal(struct nc_command *command, int signal);
 /* Ends its box, with everything, or if it runs in a home itself alone; ended() follows. */
 void nc_command_cancel(struct nc_command *command);
 
+/* Lets it go: its box waits for an order, which will be another command's. */
+void nc_command_release(struct nc_command *command);
+
 /* It goes on, and nobody is told of it any more. */
 void nc_command_disown(struct nc_command *command);
 
 /* Stops everything in a box, or lets it go on; asks what it uses: told() follows. */
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
 void nc_hub_ask(struct nc_hub *hub, uint64_t box_id);
+
+/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
+void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n);
 
 /* Ends a box that stays and runs nothing. */
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id);

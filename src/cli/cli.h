@@ -92,6 +92,7 @@ extern const struct nc_verb nc_verb_audit;
 extern const struct nc_verb nc_verb_check;
 extern const struct nc_verb nc_verb_completion;
 extern const struct nc_verb nc_verb_config;
+extern const struct nc_verb nc_verb_cp;
 extern const struct nc_verb nc_verb_doctor;
 extern const struct nc_verb nc_verb_engine;
 extern const struct nc_verb nc_verb_env;
@@ -102,6 +103,10 @@ extern const struct nc_verb nc_verb_key;
 extern const struct nc_verb nc_verb_policy;
 extern const struct nc_verb nc_verb_run;
 extern const struct nc_verb nc_verb_serve;
+extern const struct nc_verb nc_verb_ps;
+extern const struct nc_verb nc_verb_logs;
+extern const struct nc_verb nc_verb_kill;
+extern const struct nc_verb nc_verb_shell;
 extern const struct nc_verb nc_verb_top;
 
 #endif

@@ -16,8 +16,8 @@
 #include "cli/outlet.h"
 #include "engine/build.h"
 #include "engine/installer.h"
-#include "engine/package.h"
 #include "engine/network.h"
+#include "engine/package.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -247,7 +247,7 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 	if (r == 0)
 		r = nc_environments_open_source(&all, cli->config, err);
 	if (r == 0 && nc_environments_have_index(&all, spec.language))
-		egress_fd = nc_outlet_start(say);
+		egress_fd = nc_outlet_start(say, -EBADF);
 	if (r == 0)
 		r = nc_spawn_start(&spawn, &setup, err);
 	if (r == 0)

@@ -5,6 +5,7 @@
 
 #include "cli/answer.h"
 #include "cli/cli.h"
+#include "cli/exec_there.h"
 #include "cli/order.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
@@ -13,6 +14,7 @@
 #define ANSWER_MAX (64ULL << 20)
 
 static bool arg_json;
+static const char *arg_sandbox;
 static struct nc_order_args args;
 
 static const struct nc_option options[] = {
@@ -38,6 +40,10 @@ static const struct nc_option options[] = {
 	NC_OPTION_MEMORY(args),
 	NC_OPTION_OUTPUT(args),
 	NC_OPTION_PIDS(args),
+	{.name = "sandbox",
+		.value = "ID",
+		.help = "Run it in this sandbox of --server",
+		.text = &arg_sandbox},
 	NC_OPTION_TIER(args),
 	NC_OPTION_TIMEOUT(args),
 	{.name = "tty", .help = "Give it a terminal of its own", .flag = &args.tty},
@@ -104,6 +110,10 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 
 	if (n_words == 0)
 		return nc_err_set(err, -EINVAL, "Name a command: nacre exec -- COMMAND");
+	if (cli->server)
+		return nc_exec_there(cli, &args, arg_sandbox, arg_json, words, n_words, err);
+	if (arg_sandbox)
+		return nc_err_set(err, -EINVAL, "Option '--sandbox': name the --server too");
 	r = nc_order_read(&args, cli->config, words, n_words, &order, err);
 	if (r < 0)
 		return r;
@@ -139,5 +149,6 @@ const struct nc_verb nc_verb_exec = {
 	.options = options,
 	.max_words = 4096,
 	.is_command = true,
+	.takes_server = true,
 	.run = run,
 };

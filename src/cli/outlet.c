@@ -17,9 +17,18 @@ const char *nc_outlet_trusted(void)
 	return trusted ? trusted : "";
 }
 
-int nc_outlet_start(void (*say)(const char *text))
+void nc_outlet_read_trusted(void)
 {
-	static const struct nc_egress_setup setup;
+	cleanup_close int fd = trusted ? -EBADF : open(TRUSTED, O_RDONLY | O_CLOEXEC);
+	size_t size;
+
+	if (fd >= 0)
+		(void)nc_fd_read_all(fd, NC_TRUSTED_MAX / 2, &trusted, &size);
+}
+
+int nc_outlet_start(void (*say)(const char *text), int place_fd)
+{
+	const struct nc_egress_setup setup = {.place_fd = place_fd};
 	cleanup_close int pidfd = -EBADF;
 	struct nacre_err err = {0};
 	int fd = nc_egress_start(&setup, &pidfd, &err);
@@ -29,12 +38,7 @@ int nc_outlet_start(void (*say)(const char *text))
 		say(err.message);
 	}
 	/* for boxes, now that it can be read; one that cannot be is none */
-	if (fd >= 0 && !trusted) {
-		cleanup_close int bundle_fd = open(TRUSTED, O_RDONLY | O_CLOEXEC);
-		size_t size;
-
-		if (bundle_fd >= 0)
-			(void)nc_fd_read_all(bundle_fd, NC_TRUSTED_MAX / 2, &trusted, &size);
-	}
+	if (fd >= 0)
+		nc_outlet_read_trusted();
 	return fd;
 }

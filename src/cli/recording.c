@@ -9,13 +9,14 @@
 #include "base/fd.h"
 #include "watch/recorder.h"
 
-int nc_recording_start(
-	const struct nc_config *config, void (*say)(const char *text), int *ret_witness_fd)
+int nc_recording_start(const struct nc_config *config, void (*say)(const char *text), int place_fd,
+	int *ret_witness_fd)
 {
 	const struct nc_history_config *limits = &config->main.history;
 	struct nc_recorder_setup setup = {.blob_bytes = limits->blobs_mb.number << 20,
 		.journal_bytes = limits->journal_mb.number << 20,
-		.days = limits->days.number};
+		.days = limits->days.number,
+		.place_fd = place_fd};
 	cleanup_close int pidfd = -EBADF;
 	struct nacre_err err = {0};
 	int ends[2], r;

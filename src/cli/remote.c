@@ -12,53 +12,144 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "kernel/privilege.h"
 #include "server/dial.h"
 
 #define TRIES 5
 
-/* Sends a request and reads the head of its reply: HTTP/1.0, so that its body ends with it. */
-static int ask(struct nc_dial *remote, const char *method, const char *path, uint64_t last,
-	const char *body, struct nc_buf *line, struct nacre_err *err)
+int nc_remote_begin(struct nc_dial *remote, const char *method, const char *path,
+	const char *version, const char *headers, struct nacre_err *err)
 {
 	nc_buf_cleanup struct nc_buf head = NC_BUF(NC_HTTP_HEAD_MAX);
 	const char *key = getenv("NACRE_KEY");
 	int r = nc_dial_call(remote, err);
 
-	nc_buf_addf(&head, "%s %s HTTP/1.0\r\nAccept: text/event-stream\r\nHost: ", method, path);
+	nc_buf_addf(&head, "%s %s HTTP/%s\r\n%sHost: ", method, path, version, headers);
 	nc_dial_host(remote, &head);
 	nc_buf_adds(&head, "\r\n");
 	if (key && key[strcspn(key, "\r\n")] == '\0')
 		nc_buf_addf(&head, "Authorization: Bearer %s\r\n", key);
-	if (last > 0)
-		nc_buf_addf(&head, "Last-Event-ID: %" PRIu64 "\r\n", last);
-	if (body)
-		nc_buf_addf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
-			strlen(body));
 	nc_buf_adds(&head, "\r\n");
 	if (r == 0 && head.error < 0)
 		r = nc_err_errno(err, head.error, "Make the request");
-	if (r == 0)
-		r = nc_dial_send(remote, head.data, head.size, err);
+	return r < 0 ? r : nc_dial_send(remote, head.data, head.size, err);
+}
+
+/* Sends a request and reads the head of its reply: HTTP/1.0, so that its body ends with it. */
+static int ask(struct nc_dial *remote, const char *method, const char *path, uint64_t last,
+	const char *body, struct nc_buf *line, struct nacre_err *err)
+{
+	char headers[160] = "Accept: text/event-stream\r\n";
+	size_t at = strlen(headers);
+	int r;
+
+	if (last > 0)
+		at += (size_t)snprintf(
+			headers + at, sizeof(headers) - at, "Last-Event-ID: %" PRIu64 "\r\n", last);
+	if (body)
+		(void)snprintf(headers + at, sizeof(headers) - at,
+			"Content-Type: application/json\r\nContent-Length: %zu\r\n", strlen(body));
+	r = nc_remote_begin(remote, method, path, "1.0", headers, err);
 	if (r == 0 && body)
 		r = nc_dial_send(remote, body, strlen(body), err);
 	return r < 0 ? r : nc_dial_head(remote, line, err);
 }
 
-/* What a daemon says when it refuses. */
-static int tell_problem(
-	struct nc_dial *remote, unsigned int status, struct nc_buf *line, struct nacre_err *err)
+/* What a daemon says when it refuses, in text. */
+static int explain(struct nc_dial *remote, unsigned int status, const struct nc_buf *text,
+	struct nacre_err *err)
 {
 	cleanup_json json_t *problem = NULL;
 	struct nacre_err ignored = {0};
-	const char *detail, *remedy;
+	const char *code, *detail, *remedy;
 
-	if (nc_dial_line(remote, line) == 0 && line->size == 0)
+	if (text->size == 0)
 		return nc_err_set(err, -EREMOTEIO, "%s answered %u", remote->host, status);
-	(void)nc_json_parse(line->data, line->size, &problem, &ignored);
+	(void)nc_json_parse(text->data, text->size, &problem, &ignored);
+	code = json_string_value(json_object_get(problem, "code"));
 	detail = json_string_value(json_object_get(problem, "detail"));
 	remedy = json_string_value(json_object_get(problem, "remedy"));
-	return nc_err_set(err, -EREMOTEIO, "%s answered %u: %s%s%s", remote->host, status,
-		detail ? detail : "no reason", remedy ? ". " : "", remedy ? remedy : "");
+	return nc_err_set(err,
+		status == 404 || (code && nc_streq(code, "no_file")) ? -ENOENT : -EREMOTEIO,
+		"%s answered %u: %s%s%s", remote->host, status, detail ? detail : "no reason",
+		remedy ? ". " : "", remedy ? remedy : "");
+}
+
+static int tell_problem(
+	struct nc_dial *remote, unsigned int status, struct nc_buf *line, struct nacre_err *err)
+{
+	(void)nc_dial_line(remote, line); /* it is one, and ends with the connection */
+	return explain(remote, status, line, err);
+}
+
+int nc_remote_refused(struct nc_dial *remote, const char *first, struct nacre_err *err)
+{
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_HTTP_HEAD_MAX);
+	unsigned long length = NC_HTTP_HEAD_MAX; /* or until the end of the connection */
+	unsigned int status = 0;
+	char piece[512];
+	ssize_t n = 1;
+
+	if (sscanf(first, "HTTP/1.%*u %3u", &status) != 1)
+		return nc_err_set(err, -EPROTO, "%s does not speak HTTP", remote->host);
+	while (nc_dial_line(remote, &line) == 1 && line.size > 0)
+		if (strncasecmp(line.data, "Content-Length:", 15) == 0)
+			length = strtoul(line.data + 15, NULL, 10);
+	line.size = 0;
+	while (n > 0 && line.size < length && line.error == 0) {
+		size_t left = length - line.size;
+
+		n = nc_dial_read(remote, piece, left < sizeof(piece) ? left : sizeof(piece));
+		if (n > 0)
+			nc_buf_add(&line, piece, (size_t)n);
+	}
+	return explain(remote, status, &line, err);
+}
+
+static int read_reply(
+	struct nc_dial *remote, json_t **ret_reply, struct nc_buf *line, struct nacre_err *err)
+{
+	if (nc_dial_line(remote, line) < 0)
+		return nc_err_set(err, -EFBIG, "%s answers too much", remote->host);
+	return ret_reply && line->size > 0 ? nc_json_parse(line->data, line->size, ret_reply, err)
+					   : 0;
+}
+
+int nc_remote_ask(const char *url, const char *method, const char *path, const json_t *body,
+	json_t **ret_reply, struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial remote = {.fd = -EBADF};
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
+	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	int r = nc_dial_parse(url, &remote, err);
+
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--server'");
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (ret_reply)
+		*ret_reply = NULL;
+	r = ask(&remote, method, path, 0, text, &line, err);
+	if (r < 0)
+		return r;
+	if (r >= 200 && r < 300)
+		return read_reply(&remote, ret_reply, &line, err);
+	return tell_problem(&remote, (unsigned int)r, &line, err);
+}
+
+bool nc_remote_is_sandbox(const char *text)
+{
+	return nc_text_after(text, "sb_") && strlen(text) < 64 &&
+	       text[strspn(text, "sb_0123456789abcdef")] == '\0';
+}
+
+void nc_remote_escape(struct nc_buf *out, const char *text)
+{
+	for (; *text; text++) {
+		bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+			     (*text >= '0' && *text <= '9') || strchr("/._-~", *text);
+
+		nc_buf_addf(out, plain ? "%c" : "%%%02X", (unsigned char)*text);
+	}
 }
 
 /* One execution, as far as it was told. */
@@ -99,7 +190,9 @@ static void take_event(struct watch *watch, const char *name, json_t *data)
 		take_output(watch, data);
 	else if (nc_streq(name, "progress") && text && watch->listener->progress)
 		watch->listener->progress(NULL, text);
-	else if (nc_streq(name, "done"))
+	else if (nc_streq(name, "gap") && watch->listener->progress)
+		watch->listener->progress(NULL, "Some of the output is missing here");
+	else if (nc_streq(name, "done") || nc_streq(name, "end"))
 		watch->reply = json_incref(data);
 }
 
@@ -130,24 +223,28 @@ static int take_events(struct nc_dial *remote, struct watch *watch, struct nc_bu
 	return 0;
 }
 
-static int follow(struct nc_dial *remote, struct watch *watch, const char *body,
+/* With a body it is executed there, else these events are read. */
+static int follow(struct nc_dial *remote, struct watch *watch, const char *events, const char *body,
 	struct nc_buf *line, struct nacre_err *err)
 {
-	char path[128] = "/v1/execute";
+	char path[256];
 	int r = 0;
 
+	(void)snprintf(path, sizeof(path), "%s", body ? "/v1/execute" : events);
 	for (unsigned int i = 0; i < TRIES && !watch->reply; i++) {
 		if (i > 0) { /* it was lost: go on behind the last event */
 			nc_dial_hang_up(remote);
 			(void)sleep(1);
-			(void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", watch->id);
 		}
-		r = ask(remote, i ? "GET" : "POST", path, watch->last, i ? NULL : body, line, err);
+		if (i > 0 && body)
+			(void)snprintf(path, sizeof(path), "/v1/jobs/%s/events", watch->id);
+		r = ask(remote, i || !body ? "GET" : "POST", path, watch->last, i ? NULL : body,
+			line, err);
 		if (r > 0 && r != 200)
 			return tell_problem(remote, (unsigned int)r, line, err);
 		if (r > 0)
 			r = take_events(remote, watch, line);
-		if (!watch->id[0] || r == -EFBIG || r == -ENOMEM)
+		if ((body && !watch->id[0]) || r == -EFBIG || r == -ENOMEM)
 			break; /* nothing was begun that could be gone on with */
 	}
 	if (watch->reply)
@@ -169,9 +266,43 @@ int nc_remote_execute(const char *url, const json_t *request,
 	if (r < 0)
 		return nc_err_wrap(err, "Option '--server'");
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = body ? follow(&remote, &watch, body, &line, err)
+	r = body ? follow(&remote, &watch, NULL, body, &line, err)
 		 : nc_err_set(err, -ENOMEM, "Out of memory");
 	if (r == 0)
 		*ret_reply = watch.reply;
 	return r;
+}
+
+int nc_remote_follow(const char *url, const char *path, const struct nc_remote_listener *listener,
+	json_t **ret_end, struct nacre_err *err)
+{
+	nc_cleanup(nc_dial_done) struct nc_dial remote = {.fd = -EBADF};
+	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
+	struct watch watch = {.listener = listener};
+	int r = nc_dial_parse(url, &remote, err);
+
+	if (r < 0)
+		return nc_err_wrap(err, "Option '--server'");
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = follow(&remote, &watch, path, NULL, &line, err);
+	if (r == 0)
+		*ret_end = watch.reply;
+	return r;
+}
+
+bool nc_remote_is_id(const char *text)
+{
+	size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+	return size > 0 && size < 64 && text[size] == '\0';
+}
+
+int nc_remote_drop(struct nacre_err *err)
+{
+	bool ranges = false;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	if (r < 0)
+		return r;
+	return nc_privilege_drop(ranges) < 0 ? nc_err_set(err, -EPERM, "Drop privileges") : 0;
 }

@@ -1,25 +1,33 @@
 /*
  * nacre serve: the daemon.
  *
- * All that it needs to begin again is in its arguments, its configuration and its state directory;
- * all that needs rights is opened before the spawner is split off, and what is left then answers
- * clients with no right but to those descriptors.
+ * All that needs rights is opened before the spawner is split off, and what is left then answers
+ * clients with no right but to those descriptors. When that dies the spawner starts it again, with
+ * the same descriptors as heirs; it reads its configuration anew, meets those who work beside it
+ * (base/meeting.h), and goes on with the sandboxes that it finds in the ledger.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/meeting.h"
 #include "base/state.h"
 #include "base/text.h"
 #include "box/image.h"
+#include "box/store.h"
 #include "cli/cli.h"
+#include "cli/heirs.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
+#include "engine/ledger.h"
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
@@ -38,6 +46,10 @@
 #define HEAD_MS 10000
 #define BODY_MS 60000
 #define IDLE_MS 60000
+/* A certificate chain, or a key. */
+#define PEM_MAX (1U << 20)
+/* What the next worker is told of the configuration. */
+#define FOUND_VARIABLE "NACRE_FOUND"
 
 static struct nc_start_args args;
 static struct nc_words arg_listen;
@@ -73,8 +85,10 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd;
+	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd, snapshots_fd;
 	int config_fd; /* or -EBADF: there is no configuration */
+	/* for the next worker: where it meets those beside us, the ledger, certificate and key */
+	int archive_place_fd, courier_place_fd, exporter_place_fd, memory_fd, inbox_fd, tls_fd;
 	struct nc_tls *tls;
 	struct nc_manager manager;
 };
@@ -125,6 +139,78 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 	return 0;
 }
 
+/* Certificate and key as they are now, for whoever cannot read the files any more. */
+static int copy_tls(struct nacre_err *err)
+{
+	const char *const paths[] = {arg_certificate, arg_key};
+	cleanup_close int copy_fd = memfd_create("nacre-tls", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r = copy_fd < 0 ? -errno : 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(paths) / sizeof(paths[0]); i++) {
+		cleanup_close int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+		cleanup_free char *text = NULL;
+		size_t size = 0;
+
+		r = fd < 0 ? -errno : nc_fd_read_all(fd, PEM_MAX, &text, &size);
+		if (r == 0)
+			r = nc_fd_write_all(copy_fd, text, size);
+		if (r == 0)
+			r = nc_fd_write_all(copy_fd, "\n", 1);
+		if (text)
+			explicit_bzero(text, size);
+	}
+	if (r == 0 && fcntl(copy_fd, F_ADD_SEALS,
+			      F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		r = -errno;
+	return r < 0 ? nc_err_errno(err, r, "Copy the certificate and its key") : take_fd(copy_fd);
+}
+
+static int open_tls(struct opened *opened, struct nacre_err *err)
+{
+	int r;
+
+	if (!arg_certificate != !arg_key)
+		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
+	if (!arg_certificate)
+		return 0;
+	r = nc_tls_load(arg_certificate, arg_key, &opened->tls, err);
+	if (r == 0)
+		r = opened->tls_fd = copy_tls(err);
+	return r < 0 ? r : 0;
+}
+
+/* Those who read the past and tell of alerts: processes of their own, which outlive workers. */
+static int start_roles(
+	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
+{
+	struct nacre_err ignored = {0};
+	int archive[2] = {-EBADF, -EBADF}, courier[2] = {-EBADF, -EBADF},
+	    exporter[2] = {-EBADF, -EBADF};
+	int r = nc_meeting_new(archive);
+
+	if (r == 0)
+		r = nc_meeting_new(courier);
+	if (r == 0)
+		r = nc_meeting_new(exporter);
+	if (r < 0)
+		return nc_err_errno(err, r, "Make a socket pair");
+	/* without a history there is nothing to be asked for; it forks, so before any secret */
+	opened->archive_fd = nc_archive_start(opened->serve_fd, archive[1], &ignored);
+	if (config->serve.webhooks.n_list > 0)
+		r = opened->courier_fd = nc_courier_start(
+			&config->serve.webhooks, opened->serve_fd, courier[1], ranges, err);
+	if (r >= 0 && config->serve.tracing.endpoint.n_list > 0)
+		r = opened->exporter_fd =
+			nc_exporter_start(&config->serve.tracing, exporter[1], ranges, err);
+	(void)close(archive[1]);
+	(void)close(courier[1]);
+	(void)close(exporter[1]);
+	opened->archive_place_fd = archive[0];
+	opened->courier_place_fd = courier[0];
+	opened->exporter_place_fd = exporter[0];
+	return r < 0 ? r : 0;
+}
+
 /* Whoever can be reached by others has keys and TLS, or it was said twice that he has not. */
 static int check_exposure(const struct opened *opened, struct nacre_err *err)
 {
@@ -154,30 +240,136 @@ static int open_all(
 		r = opened->state_fd = nc_state_open(NULL, false, err);
 	if (r >= 0 && config->dir)
 		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r >= 0)
+		r = start_roles(opened, config, ranges, err);
 	if (r < 0)
 		return r;
-	/* without a history there is nothing to be asked for; it forks, so before any secret */
-	opened->archive_fd = nc_archive_start(opened->serve_fd, &ignored);
 	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
-	if (config->serve.webhooks.n_list > 0) {
-		r = nc_courier_start(&config->serve.webhooks, opened->serve_fd, ranges, err);
-		if (r < 0)
-			return r;
-		opened->courier_fd = r;
-	}
-	if (config->serve.tracing.endpoint.n_list > 0) {
-		r = opened->exporter_fd = nc_exporter_start(&config->serve.tracing, ranges, err);
-		if (r < 0)
-			return r;
-	}
-	if (!arg_certificate != !arg_key)
-		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
+	opened->snapshots_fd = nc_store_open("snapshots", true, ranges, err);
+	if (opened->snapshots_fd < 0)
+		return opened->snapshots_fd;
 	r = nc_manager_open(&opened->manager, err);
 	if (r == 0)
 		r = open_listeners(opened, err);
-	if (r == 0 && arg_certificate)
-		r = nc_tls_load(arg_certificate, arg_key, &opened->tls, err);
+	if (r == 0)
+		r = open_tls(opened, err);
+	if (r == 0 && nc_ledger_make(&opened->memory_fd, &opened->inbox_fd) < 0)
+		say("No memory for a ledger: sandboxes will not outlive a daemon that dies");
 	return r < 0 ? r : check_exposure(opened, err);
+}
+
+/* ---- from worker to worker ---- */
+
+/* The next one has all that this one has, but for what it reads or makes itself. */
+static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
+{
+	nc_heirs_add(heirs, "memory", opened->memory_fd);
+	nc_heirs_add(heirs, "inbox", opened->inbox_fd);
+	nc_heirs_add(heirs, "serve", opened->serve_fd);
+	nc_heirs_add(heirs, "state", opened->state_fd);
+	nc_heirs_add(heirs, "images", opened->image_store_fd);
+	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
+	nc_heirs_add(heirs, "config", opened->config_fd);
+	nc_heirs_add(heirs, "archive", opened->archive_place_fd);
+	if (opened->courier_fd >= 0)
+		nc_heirs_add(heirs, "courier", opened->courier_place_fd);
+	if (opened->exporter_fd >= 0)
+		nc_heirs_add(heirs, "exporter", opened->exporter_place_fd);
+	nc_heirs_add(heirs, "manager", opened->manager.fd);
+	nc_heirs_add(heirs, "tls", opened->tls_fd);
+	for (size_t i = 0; i < opened->n_listen_fds; i++)
+		nc_heirs_add(heirs, "listen", opened->listen_fd[i]);
+}
+
+/* The command that starts it again: what it listens on and where its state is, it inherits. */
+static char *const *again(bool has_config)
+{
+	static char *words[16];
+	static char name[] = "nacre", config[] = "--config", here[] = ".", verb[] = "serve",
+		    insecure[] = "--insecure", no_cache[] = "--no-cache",
+		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory";
+	const struct {
+		char *option;
+		const char *value;
+	} values[] = {{running, args.running}, {queued, args.queued}, {memory, args.memory}};
+	size_t n = 0;
+
+	words[n++] = name;
+	if (has_config) {
+		words[n++] = config;
+		words[n++] = here;
+	}
+	words[n++] = verb;
+	if (arg_insecure)
+		words[n++] = insecure;
+	if (args.no_cache)
+		words[n++] = no_cache;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		if (!values[i].value)
+			continue;
+		words[n++] = values[i].option;
+		words[n++] = (char *)(uintptr_t)values[i].value;
+	}
+	return words;
+}
+
+/* Which files of the configuration there are, one digit each. */
+static void list_found(const struct nc_config *config, char out[static NC_CONFIG_FILE_COUNT + 1])
+{
+	for (size_t i = 0; i < NC_CONFIG_FILE_COUNT; i++)
+		out[i] = config->found[i] ? '1' : '0';
+	out[NC_CONFIG_FILE_COUNT] = '\0';
+}
+
+/*
+ * A directory that was moved away under us looks like one without rules: whoever is started again
+ * does not go on without files that the first one had.
+ */
+static int check_found(const struct nc_config *config, struct nacre_err *err)
+{
+	const char *before = getenv(FOUND_VARIABLE);
+	char now[NC_CONFIG_FILE_COUNT + 1];
+
+	list_found(config, now);
+	for (size_t i = 0; before && before[i] && i < NC_CONFIG_FILE_COUNT; i++)
+		if (before[i] == '1' && now[i] != '1')
+			return nc_err_set(err, -ENOENT,
+				"%s has gone from the configuration: start the daemon anew",
+				nc_config_file_names[i]);
+	return 0;
+}
+
+/* Takes up what the worker before has left. */
+static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_err *err)
+{
+	char path[32];
+	int fd;
+
+	opened->memory_fd = nc_heirs_take(heirs, "memory");
+	opened->inbox_fd = nc_heirs_take(heirs, "inbox");
+	opened->serve_fd = nc_heirs_take(heirs, "serve");
+	opened->state_fd = nc_heirs_take(heirs, "state");
+	opened->image_store_fd = nc_heirs_take(heirs, "images");
+	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
+	opened->config_fd = nc_heirs_take(heirs, "config");
+	opened->manager.fd = nc_heirs_take(heirs, "manager");
+	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
+		opened->listen_fd[opened->n_listen_fds++] = fd;
+	/* who has died meanwhile is done without, as who never began */
+	opened->archive_place_fd = nc_heirs_take(heirs, "archive");
+	if (opened->archive_place_fd >= 0)
+		opened->archive_fd = nc_meeting_call(opened->archive_place_fd, SOCK_STREAM);
+	opened->courier_place_fd = nc_heirs_take(heirs, "courier");
+	if (opened->courier_place_fd >= 0)
+		opened->courier_fd = nc_meeting_call(opened->courier_place_fd, SOCK_SEQPACKET);
+	opened->exporter_place_fd = nc_heirs_take(heirs, "exporter");
+	if (opened->exporter_place_fd >= 0)
+		opened->exporter_fd = nc_meeting_call(opened->exporter_place_fd, SOCK_SEQPACKET);
+	opened->tls_fd = nc_heirs_take(heirs, "tls");
+	if (opened->tls_fd < 0)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", opened->tls_fd);
+	return nc_tls_load(path, path, &opened->tls, err);
 }
 
 /* ---- the unprivileged half ---- */
@@ -258,6 +450,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.state_fd = opened->state_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
+		.snapshots_fd = opened->snapshots_fd,
 		.archive_fd = opened->archive_fd,
 		.courier_fd = opened->courier_fd,
 		.exporter_fd = opened->exporter_fd,
@@ -276,7 +469,8 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	struct nc_sandboxes_setup sandboxes = {.image_store_fd = opened->image_store_fd,
 		.max = SANDBOXES_MAX,
 		.max_each = SANDBOXES_MAX,
-		.memory_fd = -EBADF};
+		.memory_fd = opened->memory_fd,
+		.inbox_fd = opened->inbox_fd};
 	struct nc_engine *engine = NULL;
 	int r = nc_engine_new(setup, &engine);
 
@@ -287,6 +481,9 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	r = nc_sandboxes_new(&sandboxes, &server.sandboxes);
 	r = r < 0 ? nc_err_errno(err, r, "Begin the sandboxes")
 		  : nc_server_new(&server, &daemon->server, err);
+	if (r == 0 && nc_sandboxes_count(server.sandboxes) > 0)
+		nc_log(NC_LOG_INFO, "Sandboxes of the daemon before go on",
+			NC_LOG_INT("sandboxes", (int64_t)nc_sandboxes_count(server.sandboxes)));
 	if (r == 0) {
 		watch_signals(daemon);
 		announce(opened);
@@ -306,7 +503,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	const int stores[] = {start->cache_fd, start->environments.store_fd};
+	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup = nc_start_engine(start, config);
 	int r;
@@ -318,6 +515,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
+	setup.warm = true;
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)
@@ -333,30 +531,73 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
 
+/* Opens everything and becomes the first worker. */
+static int begin(struct nc_start *start, struct opened *opened, const struct nc_config *config,
+	struct nacre_err *err)
+{
+	struct nc_heirs heirs = {0};
+	char found[NC_CONFIG_FILE_COUNT + 1];
+	int r = choose_state(err);
+
+	start->outlives = true;
+	if (r == 0)
+		r = nc_start_open(start, &args, config, err);
+	if (r == 0)
+		r = open_all(opened, config, start->ranges, err);
+	if (r < 0)
+		return r;
+	bequeath(opened, &heirs);
+	nc_start_bequeath(start, &heirs);
+	r = nc_heirs_announce(&heirs, err);
+	list_found(config, found);
+	if (r == 0 && setenv(FOUND_VARIABLE, found, 1) < 0)
+		r = nc_err_set(err, -ENOMEM, "Out of memory");
+	/* the way there may be closed to the next, and the spawner is where it is begun */
+	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
+		r = nc_err_errno(err, -errno, "Enter the configuration");
+	start->setup.patience_s = PATIENCE_S;
+	start->setup.heirs = heirs.fd;
+	start->setup.n_heirs = heirs.count;
+	start->setup.again = again(opened->config_fd >= 0);
+	return r < 0 ? r : nc_start_split(start, err);
+}
+
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	cleanup_start struct nc_start start;
+	struct nc_heirs heirs;
 	struct opened opened = {.serve_fd = -EBADF,
 		.state_fd = -EBADF,
 		.archive_fd = -EBADF,
 		.courier_fd = -EBADF,
 		.exporter_fd = -EBADF,
 		.image_store_fd = -EBADF,
+		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
+		.archive_place_fd = -EBADF,
+		.courier_place_fd = -EBADF,
+		.exporter_place_fd = -EBADF,
+		.memory_fd = -EBADF,
+		.inbox_fd = -EBADF,
+		.tls_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
 	int r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
 	nc_server_log(cli->config);
-	r = choose_state(err);
-	if (r == 0)
-		r = nc_start_open(&start, &args, cli->config, err);
-	if (r == 0)
-		r = open_all(&opened, cli->config, start.ranges, err);
-	start.setup.patience_s = PATIENCE_S;
-	if (r == 0)
-		r = nc_start_split(&start, err);
+	if (nc_heirs_find(&heirs)) {
+		opened.manager.pid = getppid();
+		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
+		r = check_found(cli->config, err);
+		if (r == 0)
+			r = nc_start_resume(&start, &args, cli->config, &heirs, err);
+		if (r == 0)
+			r = take_up(&opened, &heirs, err);
+	} else {
+		opened.manager.pid = getpid(); /* we become the spawner */
+		r = begin(&start, &opened, cli->config, err);
+	}
 	if (r == 0)
 		r = run_as_worker(&start, &opened, cli->config, err);
 	nc_tls_free(opened.tls);

@@ -79,6 +79,6 @@ void nc_manager_ready(const struct nc_manager *manager)
 {
 	char words[64];
 
-	(void)snprintf(words, sizeof(words), "READY=1\nMAINPID=%d", getpid());
+	(void)snprintf(words, sizeof(words), "READY=1\nMAINPID=%d", (int)manager->pid);
 	nc_manager_tell(manager, words);
 }

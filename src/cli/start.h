@@ -4,6 +4,7 @@
 
 #include "base/cleanup.h"
 #include "cli/cli.h"
+#include "cli/heirs.h"
 #include "engine/engine.h"
 #include "engine/environment.h"
 #include "policy/book.h"
@@ -44,7 +45,10 @@ struct nc_start {
 	int record_fd; /* of the recorder, until nc_start_split() */
 	struct nc_record record;
 	int egress_fd; /* of nacre-egress, until nc_start_network() */
-	struct nc_network *network; /* or NULL */
+	/* set before nc_start_open(): both outlive this worker, and the next meets them there */
+	bool outlives;
+	int record_place_fd, egress_place_fd; /* or -EBADF */
+	struct nc_network *network;	      /* or NULL */
 	struct nc_environments environments;
 	struct nc_book *policies;
 	struct nc_spawn_setup setup;
@@ -60,6 +64,13 @@ void nc_start_done(struct nc_start *start);
 /* Reads the bounds, opens everything with the caller's rights, and starts the recorder. */
 int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 	const struct nc_config *config, struct nacre_err *err);
+
+/* What the next worker will need of it, beside its arguments and the configuration. */
+void nc_start_bequeath(const struct nc_start *start, struct nc_heirs *heirs);
+
+/* In a worker that was started again, instead of nc_start_open() and nc_start_split(). */
+int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
+	const struct nc_config *config, struct nc_heirs *heirs, struct nacre_err *err);
 
 /* Splits off the spawner: see nc_spawn_start(). What returns has no privilege any more. */
 int nc_start_split(struct nc_start *start, struct nacre_err *err);

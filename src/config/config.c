@@ -158,6 +158,7 @@ static const struct nc_field quota_fields[] = {
 	QUOTA(cpu_seconds_per_hour),
 	QUOTA(memory_mb),
 	QUOTA(disk_mb),
+	QUOTA(storage_mb),
 	END,
 };
 

@@ -59,6 +59,7 @@ struct nc_quota_values {
 	struct nc_value cpu_seconds_per_hour;
 	struct nc_value memory_mb; /* that those which wait or run may be allowed together */
 	struct nc_value disk_mb;
+	struct nc_value storage_mb; /* that its snapshots may have together */
 };
 
 enum nc_alert_kind {

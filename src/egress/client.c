@@ -17,21 +17,26 @@
 
 /* Where nacre-egress expects it; see main.c. */
 #define WORKER_FD 3
+#define PLACE_FD 4
 /* Above it: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
 
 /* ---- the process ---- */
 
-_Noreturn static void become_egress(int program_fd, int socket_fd, bool ranges, char **argv)
+_Noreturn static void become_egress(
+	int program_fd, int socket_fd, int place_fd, bool ranges, char **argv)
 {
 	char *environment[] = {NULL};
 	int null_fd, r = 0;
 
 	program_fd = fcntl(program_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	socket_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (place_fd > 0)
+		place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (program_fd < 0 || socket_fd < 0 || null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
-		dup2(null_fd, STDOUT_FILENO) < 0 || dup2(socket_fd, WORKER_FD) < 0)
+		dup2(null_fd, STDOUT_FILENO) < 0 || dup2(socket_fd, WORKER_FD) < 0 ||
+		(place_fd > 0 && dup2(place_fd, PLACE_FD) < 0))
 		_exit(125);
 	r = nc_privilege_become_egress(ranges);
 	if (r == 0)
@@ -43,8 +48,9 @@ _Noreturn static void become_egress(int program_fd, int socket_fd, bool ranges, 
 
 static int launch(const struct nc_egress_setup *setup, int program_fd, bool ranges, int *ret_pidfd)
 {
-	char name[] = "nacre-egress", servers[1024], hosts[4096], bundle[4096];
-	char *argv[] = {name, servers, hosts, bundle, NULL};
+	char name[] = "nacre-egress", one[] = "1", none[] = "0", servers[1024], hosts[4096],
+	     bundle[4096];
+	char *argv[] = {name, servers, hosts, bundle, setup->place_fd > 0 ? one : none, NULL};
 	cleanup_close int ours = -EBADF, theirs = -EBADF;
 	int ends[2];
 	pid_t pid;
@@ -64,7 +70,7 @@ static int launch(const struct nc_egress_setup *setup, int program_fd, bool rang
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		become_egress(program_fd, theirs, ranges, argv);
+		become_egress(program_fd, theirs, setup->place_fd, ranges, argv);
 	*ret_pidfd = nc_pidfd_open(pid);
 	return *ret_pidfd < 0 ? *ret_pidfd : take_fd(ours);
 }

@@ -23,13 +23,15 @@ struct nc_egress_setup {
 	const char *hosts;   /* a file instead of /etc/hosts; NULL */
 	const char *bundle; /* certificates that hosts are checked with where the door takes part in
 			       TLS; NULL: the host's */
+	int place_fd; /* where it meets the next worker (base/meeting.h), and stays the caller's; 0
+			 or less: it ends with this one */
 };
 
 /*
  * Starts nacre-egress, for root as a user of its own. Returns the worker's end of its socket
- * (SOCK_SEQPACKET, CLOEXEC), for nc_egress_greet(); it lives until that is closed everywhere.
- * *ret_pidfd is the caller's; a zombie is left if nobody waits. To be called while there is one
- * thread, before privilege is dropped.
+ * (SOCK_SEQPACKET, CLOEXEC), for nc_egress_greet(); it lives until that, and the place, are closed
+ * everywhere. *ret_pidfd is the caller's; a zombie is left if nobody waits. To be called while
+ * there is one thread, before privilege is dropped.
  */
 int nc_egress_start(const struct nc_egress_setup *setup, int *ret_pidfd, struct nacre_err *err);
 
@@ -58,7 +60,7 @@ struct nc_egress_client {
 int nc_egress_greet(struct nc_egress_client *client, int fd, const struct nc_egress_events *events,
 	void *user, struct nacre_err *err);
 
-/* Closes it: nacre-egress ends, and all doors are shut. */
+/* Closes it: nacre-egress ends, and all doors are shut, unless another worker may come. */
 void nc_egress_done(struct nc_egress_client *client);
 
 /*

@@ -54,8 +54,9 @@ struct nc_egress {
 	struct nc_conn *dead;  /* to be freed after the turn, as are the doors */
 	struct nc_door *dead_doors;
 	/* the worker */
-	struct nc_watch worker;
+	struct nc_watch worker, place;
 	int worker_fd;
+	int place_fd; /* where the next one comes in; or -EBADF */
 	bool greeted;
 	bool waits_for_room;
 	struct nc_wire_packet packet;
@@ -65,8 +66,8 @@ struct nc_egress {
 
 /* Takes the terms and the descriptors if it succeeds. -EEXIST, -ENOSPC, -EBADMSG: not such
  * descriptors; -ENOMEM. */
-int nc_door_open(
-	struct nc_egress *egress, uint64_t box, struct nc_door_terms *terms, int *fds, size_t n_fds);
+int nc_door_open(struct nc_egress *egress, uint64_t box, struct nc_door_terms *terms, int *fds,
+	size_t n_fds);
 
 /* NULL: the box has none. */
 struct nc_door *nc_door_find(struct nc_egress *egress, uint64_t box);

@@ -1,16 +1,18 @@
 /*
  * nacre-egress: the one door to the network.
  *
- *	nacre-egress SERVERS HOSTS BUNDLE
+ *	nacre-egress SERVERS HOSTS BUNDLE [PLACE]
  *
  * Theory of operation: `nacre` starts it before privilege is dropped, as a user of its own, with
  * its end of a socket pair to the worker as descriptor 3 and /dev/null as 0 and 1. SERVERS are name
  * servers instead of the host's, HOSTS is a file instead of /etc/hosts, BUNDLE one instead of the
  * host's trusted certificates; "" for each is the host's own. The worker hands in the listening
- *sockets of boxes, which were made inside their network namespaces; what is accepted there is
- *judged by the list of that box and dialled from out here.
+ * sockets of boxes, which were made inside their network namespaces; what is accepted there is
+ * judged by the list of that box and dialled from out here.
  *
- * A worker that breaks the rules, or closes its end, ends us, and then its boxes have no network.
+ * A worker that breaks the rules ends us, and then its boxes have no network. So does one that
+ * goes, unless there is a PLACE, 1, where the next one meets us at descriptor 4 (base/meeting.h):
+ * until then doors stay as they are, and the next one shuts those that are nobody's any more.
  *
  * Stages of locking in: (1) the files that are needed are read, nothing else is open, and no signal
  * of a terminal ends us; (2) no file can be reached (Landlock), and no port listened on; (3) only
@@ -26,12 +28,14 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/text.h"
 #include "egress/conn.h"
 #include "egress/worker.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 
 #define WORKER_FD 3
+#define PLACE_FD 4
 #define EXIT_SELF 125
 /* How often those are looked at that take too long, and that wait for bandwidth. */
 #define TICK_MS 250
@@ -63,14 +67,17 @@ static void take_descriptors(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit); /* with fewer there are fewer connections */
 }
 
-static int start(const char *servers, const char *hosts, const char *bundle, struct nacre_err *err)
+static int start(const char *servers, const char *hosts, const char *bundle, bool place,
+	struct nacre_err *err)
 {
 	const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTOU};
 	int r;
 
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void)signal(ignored[i], SIG_IGN);
-	if (close_range(WORKER_FD + 1, ~0U, 0) < 0 || fcntl(WORKER_FD, F_SETFL, O_NONBLOCK) < 0)
+	if (close_range(place ? PLACE_FD + 1 : WORKER_FD + 1, ~0U, 0) < 0 ||
+		(place && fcntl(PLACE_FD, F_SETFL, O_NONBLOCK) < 0) ||
+		fcntl(WORKER_FD, F_SETFL, O_NONBLOCK) < 0)
 		return nc_err_errno(err, -errno, "Close what is not ours");
 	take_descriptors();
 	r = nc_loop_init(&egress.loop);
@@ -84,7 +91,7 @@ static int start(const char *servers, const char *hosts, const char *bundle, str
 		r = lock_in(err);
 	if (r < 0)
 		return r;
-	r = nc_worker_init(&egress, WORKER_FD);
+	r = nc_worker_init(&egress, WORKER_FD, place ? PLACE_FD : -EBADF);
 	return r < 0 ? nc_err_errno(err, r, "Listen to the worker") : 0;
 }
 
@@ -141,7 +148,7 @@ static int serve(void)
 {
 	uint64_t tick_ns = 0, held_ns = 0;
 
-	while (nc_worker_is_there(&egress)) {
+	while (nc_worker_may_come(&egress)) {
 		int r = nc_loop_turn(&egress.loop, timeout_ms());
 		const uint64_t now_ns = egress.loop.now_ns;
 
@@ -184,11 +191,11 @@ int main(int argc, char **argv)
 	struct nacre_err err = {0};
 	int r;
 
-	if (argc != 4 || fcntl(WORKER_FD, F_GETFD) < 0) {
+	if (argc < 4 || argc > 5 || fcntl(WORKER_FD, F_GETFD) < 0) {
 		fputs("nacre-egress is started by nacre, not by hand\n", stderr);
 		return EXIT_SELF;
 	}
-	if (start(argv[1], argv[2], argv[3], &err) < 0) {
+	if (start(argv[1], argv[2], argv[3], argc == 5 && nc_streq(argv[4], "1"), &err) < 0) {
 		fprintf(stderr, "nacre-egress: %s\n", err.message);
 		return EXIT_SELF;
 	}

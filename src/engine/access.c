@@ -370,13 +370,18 @@ static void on_shut(void *context, const struct nc_egress_meter *meter)
 		access->done(access->context);
 }
 
-int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err)
+static struct nc_door_listener listener_of(struct nc_access *access)
 {
-	const struct nc_door_listener listener = {.context = access,
+	return (struct nc_door_listener){.context = access,
 		.decided = on_decided,
 		.over = on_over,
 		.metered = on_metered,
 		.shut = on_shut};
+}
+
+int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err)
+{
+	const struct nc_door_listener listener = listener_of(access);
 
 	return nc_door_open(
 		access->network, box_id, door_fd, &access->terms, &listener, &access->door, err);
@@ -401,6 +406,28 @@ static int check_mode(const struct nc_access *access, const struct nc_request_ne
 		return nc_err_set(err, -EINVAL, "network.name: it stays '%s' in the group '%s'",
 			access->name, slash + 1);
 	return 0;
+}
+
+json_t *nc_access_placeholders(const struct nc_access *access)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; access && i < access->terms.n_secrets; i++)
+		(void)json_array_append_new(list, json_string(access->placeholder[i]));
+	return list;
+}
+
+void nc_access_resume(struct nc_access *access, uint64_t box_id, const json_t *placeholders)
+{
+	const struct nc_door_listener listener = listener_of(access);
+
+	for (size_t i = 0; i < access->terms.n_secrets; i++) {
+		const char *text = json_string_value(json_array_get(placeholders, i));
+
+		if (text)
+			(void)snprintf(access->placeholder[i], NC_ID_SIZE, "%s", text);
+	}
+	access->door = nc_door_adopt(access->network, box_id, &listener);
 }
 
 int nc_access_change(struct nc_access *access, const struct nc_terms *terms,

@@ -32,6 +32,12 @@ int nc_access_new_for(struct nc_network *network, const char *const *hosts, size
 /* The box is there; takes over door_fd. */
 int nc_access_open(struct nc_access *access, uint64_t box_id, int door_fd, struct nacre_err *err);
 
+/* What stands for its secrets in the box, for the next worker; NULL: no memory. */
+json_t *nc_access_placeholders(const struct nc_access *access);
+
+/* It is that of a box of the worker before, whose programs know its secrets by these. */
+void nc_access_resume(struct nc_access *access, uint64_t box_id, const json_t *placeholders);
+
 /*
  * Other hosts and limits for a door that is open; secrets stay. Borrows all of it. -EPERM, -EINVAL
  * with err, and nothing has changed.

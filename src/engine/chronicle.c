@@ -15,6 +15,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/text.h"
 #include "box/poll.h"
 #include "engine/access.h"
@@ -37,6 +38,7 @@ struct nc_chronicle {
 	void (*say)(const char *text);
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
+	size_t n_open; /* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
 };
 
@@ -97,8 +99,10 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
 		r = nc_record_finish(chronicle->record, execution->id, waiting->body);
-	if (r == 0)
+	if (r == 0) {
 		waiting->answers++;
+		chronicle->n_open--;
+	}
 	return r;
 }
 
@@ -204,13 +208,17 @@ void nc_chronicle_free(struct nc_chronicle *chronicle)
 
 void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution)
 {
-	cleanup_json json_t *body = json_pack("{s:s, s:s}", "language",
+	cleanup_json json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "language",
 		execution->step[0].runtime ? execution->step[0].runtime->name : "unknown", "tier",
-		nc_tier_word(execution->tier));
+		nc_tier_word(execution->tier), "tenant", execution->request.tenant, "request_id",
+		execution->request.id);
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
-	if (!chronicle->gone && text)
-		execution->is_open = nc_record_open(chronicle->record, execution->id, text) == 0;
+	if (chronicle->gone || execution->is_open || !text ||
+		chronicle->n_open >= NC_RECORD_OPEN_MAX)
+		return;
+	execution->is_open = nc_record_open(chronicle->record, execution->id, text) == 0;
+	chronicle->n_open += execution->is_open;
 }
 
 static void set_digest(json_t *body, const char *name, const void *data, size_t size)
@@ -314,8 +322,7 @@ void nc_chronicle_end(
 	struct waiting *waiting = calloc(1, sizeof(*waiting));
 	char *body = line_of(execution, reply);
 
-	if (!execution->is_open)
-		nc_chronicle_begin(chronicle, execution);
+	nc_chronicle_begin(chronicle, execution);
 	if (!waiting || !body || chronicle->gone || !execution->is_open) {
 		free(waiting);
 		free(body);

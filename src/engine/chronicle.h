@@ -18,7 +18,7 @@ int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_wri
 /* Whoever still waits is told that there is no receipt. Accepts NULL. */
 void nc_chronicle_free(struct nc_chronicle *chronicle);
 
-/* An execution gets its box. */
+/* An execution is taken; nothing happens if that was told before. */
 void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution);
 
 /* Something beside executions; takes over the body. Without a recorder nothing is noted. */

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "engine/chronicle.h"
+#include "engine/pool.h"
 #include "engine/results.h"
 #include "engine/work.h"
 
@@ -22,6 +23,7 @@ struct nc_engine {
 	struct nc_engine_setup setup;
 	struct nc_hub *hub;
 	struct nc_chronicle *chronicle; /* NULL: nothing is recorded */
+	struct nc_pool *pool;		/* NULL: nothing is started ahead of need */
 	struct nc_book *own_policies;	/* NULL: they came with the setup */
 	uv_idle_t *turn;		/* begins what is waiting, from the loop */
 	struct nc_execution *queue, **queue_end;
@@ -48,6 +50,11 @@ void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body)
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;
+}
+
+struct nc_pool *nc_engine_pool(const struct nc_engine *engine)
+{
+	return engine->pool;
 }
 
 int nc_engine_terms(struct nc_engine *engine, const char *policy, const char *tenant,
@@ -244,6 +251,9 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		return nc_err_set(err, -EIO, "Make an id");
 	}
 	nc_execution_prepare(execution);
+	/* whoever is told that it will run finds it in the history, whatever becomes of us */
+	if (engine->chronicle)
+		nc_chronicle_begin(engine->chronicle, execution);
 	*engine->queue_end = execution;
 	engine->queue_end = &execution->next;
 	engine->load.queued++;
@@ -323,6 +333,8 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	if (r == 0 && setup->record)
 		r = nc_chronicle_new(
 			setup->loop, setup->record, on_written, setup->say, &engine->chronicle);
+	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
+		r = nc_pool_new(setup->loop, engine->hub, setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);
 	else
@@ -337,6 +349,7 @@ void nc_engine_free(struct nc_engine *engine)
 	engine->ends = true;
 	while (engine->queue)
 		nc_execution_free(unqueue(engine, &engine->queue));
+	nc_pool_free(engine->pool);
 	nc_hub_free(engine->hub); /* tells those that run, which ends them */
 	nc_chronicle_free(engine->chronicle);
 	while (engine->running) { /* those that wait for another's packages */

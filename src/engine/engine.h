@@ -36,6 +36,7 @@ struct nc_engine_setup {
 	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
+	bool warm;		 /* keep boxes and interpreters ready ahead of need */
 	size_t max_running;	 /* executions that have a box at once */
 	size_t max_queued;	 /* more are refused */
 	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */

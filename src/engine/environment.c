@@ -87,6 +87,23 @@ int nc_environments_open_source(
 	return r < 0 ? r : open_source(all, NC_JAVASCRIPT, &config->main.packages.javascript, err);
 }
 
+static void take_source(struct nc_environments *all, const struct nc_packages_config *config,
+	enum nc_language i, int fd)
+{
+	all->source[i].config = config;
+	all->source[i].fd = fd;
+	all->source[i].path = config->files.n_list > 0 ? config->files.list[0] : NULL;
+}
+
+void nc_environments_take(struct nc_environments *all, const struct nc_config *config, int store_fd,
+	int python_fd, int javascript_fd)
+{
+	all->store_fd = store_fd;
+	all->max_bytes = config->main.environments.max_mb.number * MB;
+	take_source(all, &config->main.packages.python, NC_PYTHON, python_fd);
+	take_source(all, &config->main.packages.javascript, NC_JAVASCRIPT, javascript_fd);
+}
+
 bool nc_environments_have_index(const struct nc_environments *all, enum nc_language language)
 {
 	return all->source[language].config && all->source[language].config->index.n_list > 0;

@@ -52,6 +52,10 @@ int nc_environments_open(struct nc_environments *all, const struct nc_config *co
 int nc_environments_open_source(
 	struct nc_environments *all, const struct nc_config *config, struct nacre_err *err);
 
+/* The same with descriptors that were opened before; -EBADF: there is none. */
+void nc_environments_take(struct nc_environments *all, const struct nc_config *config, int store_fd,
+	int python_fd, int javascript_fd);
+
 /* Whether packages come from anywhere, and whether over the network. */
 bool nc_environments_have_source(const struct nc_environments *all, enum nc_language language);
 bool nc_environments_have_index(const struct nc_environments *all, enum nc_language language);

@@ -16,6 +16,7 @@
 #include "box/outcome.h"
 #include "engine/decoys.h"
 #include "engine/hooks.h"
+#include "engine/pool.h"
 #include "engine/programs.h"
 #include "engine/vigil.h"
 #include "engine/work.h"
@@ -299,6 +300,7 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 {
 	const struct nc_stage *stage = stage_of(execution);
 	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
+	bool is_full = failure->code == -ENOSPC || failure->code == -EDQUOT;
 
 	if (failure->code == -ECONNRESET)
 		return nc_execution_fail(
@@ -307,6 +309,9 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
 			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
+	if (is_full && nc_text_after(failure->message, "put the files"))
+		return nc_execution_fail(execution, "disk_limit", "Put files into the box: %s",
+			nc_errno_text(failure->code));
 	/* the fault is ours, and nothing of the user's has run: once more from the beginning */
 	if (!execution->retried && execution->prepared_ns == 0) {
 		execution->retried = true;
@@ -344,6 +349,13 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		finish(execution);
 }
 
+/* Whether an interpreter that waits will do for it; not a second time if that failed. */
+static bool can_take(const struct nc_execution *execution)
+{
+	return stage_of(execution)->packs && execution->tier == NC_BOX_CONTAINER &&
+	       !execution->reach && execution->environment.dir_fd < 0 && !execution->retried;
+}
+
 static void begin_stage(struct nc_execution *execution)
 {
 	struct nc_hub *hub = nc_engine_hub(execution->engine);
@@ -356,8 +368,16 @@ static void begin_stage(struct nc_execution *execution)
 	struct nacre_err err = {0};
 	int r;
 
-	if (stage->first)
-		execution->last_box_id = execution->box_id = nc_hub_box_id(hub);
+	if (stage->first) {
+		execution->box_id =
+			can_take(execution)
+				? nc_pool_take(nc_engine_pool(execution->engine), execution)
+				: 0;
+		execution->took = execution->box_id > 0;
+		if (!execution->took)
+			execution->box_id = nc_hub_box_id(hub);
+		execution->last_box_id = execution->box_id;
+	}
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {
 		nc_unpack_done(&execution->unpack);
 		execution->unpack_error = 0;

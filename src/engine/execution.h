@@ -38,6 +38,7 @@ struct nc_stage {
 	enum nc_stage_kind kind;
 	size_t step;
 	bool first, last; /* in its box */
+	bool packs;	  /* the files come with it, so that nothing has to put them there before */
 };
 
 /* PUT, HOOK, PROBE, COMPILE, FETCH and RUN of each step, one LOOK and one CAPTURE. */
@@ -104,11 +105,12 @@ struct nc_execution {
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
-	struct nc_buf stream;	 /* for NC_STAGE_PUT */
+	struct nc_buf stream;	 /* of files, to put or to bring along */
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
 	uint64_t box_id;      /* 0: there is none */
+	bool took;	      /* it was made before, and its interpreter waits there */
 	uint64_t last_box_id; /* the one that it had; 0: it had none */
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */

@@ -69,8 +69,12 @@ static void on_over(void *user, uint64_t box, enum nc_reason reason)
 
 static void on_meter(void *user, const struct nc_egress_meter *meter)
 {
-	struct nc_door **place = place_of(user, meter->box);
+	struct nc_network *network = user;
+	struct nc_door **place = place_of(network, meter->box);
 
+	/* of a worker before us, and nobody's now */
+	if (!*place && !meter->last)
+		(void)nc_egress_shut(&network->client, meter->box);
 	if (*place && meter->last)
 		end_door(place, meter);
 	else if (*place && (*place)->listener.metered)
@@ -240,6 +244,17 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	network->doors = door;
 	*ret_door = door;
 	return 0;
+}
+
+struct nc_door *nc_door_adopt(
+	struct nc_network *network, uint64_t box_id, const struct nc_door_listener *listener)
+{
+	struct nc_door *door = calloc(1, sizeof(*door));
+
+	if (!door)
+		return NULL;
+	*door = (struct nc_door){network, network->doors, box_id, *listener};
+	return network->doors = door;
 }
 
 int nc_door_change(struct nc_door *door, const struct nc_egress_terms *terms, struct nacre_err *err)

@@ -55,6 +55,10 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
 	struct nc_door **ret_door, struct nacre_err *err);
 
+/* One that the worker before has opened, with its terms; NULL: no memory. Others are shut. */
+struct nc_door *nc_door_adopt(
+	struct nc_network *network, uint64_t box_id, const struct nc_door_listener *listener);
+
 /* Other terms, for all requests from now on. -EINVAL with err, and nothing has changed. */
 int nc_door_change(
 	struct nc_door *door, const struct nc_egress_terms *terms, struct nacre_err *err);

@@ -45,6 +45,10 @@ static uint64_t behind_head(const struct nc_output *output)
 static void begin_tail(struct nc_output *output)
 {
 	output->tail = malloc(tail_max(output));
+	if (output->no_whole) {
+		output->error = output->tail ? -EFBIG : -ENOMEM;
+		return;
+	}
 	output->whole_fd = memfd_create("nacre-output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (!output->tail)
 		output->error = -ENOMEM;

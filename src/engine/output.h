@@ -13,6 +13,7 @@
 
 struct nc_output {
 	size_t inline_max; /* bytes that the text holds, half of them from the end */
+	bool no_whole;	   /* set after the init: what is in neither half is gone */
 	struct nc_buf head;
 	char *tail; /* a ring of the last inline_max / 2 bytes behind the head; or NULL */
 	uint64_t bytes;

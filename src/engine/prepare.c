@@ -21,6 +21,9 @@
 #define OPEN_FILES 1024U
 #define OUTPUT_MAX (64 * MB)
 
+/* Files come with the program up to this size: beyond it they would count as its memory. */
+#define PACK_MAX (1 * MB)
+
 int nc_execution_fail(struct nc_execution *execution, const char *status, const char *format, ...)
 {
 	va_list arguments;
@@ -305,13 +308,34 @@ static int check_host(struct nc_execution *execution)
 static void add_stage(
 	struct nc_execution *execution, enum nc_stage_kind kind, size_t step, bool first, bool last)
 {
-	execution->stages[execution->n_stages++] = (struct nc_stage){kind, step, first, last};
+	execution->stages[execution->n_stages++] =
+		(struct nc_stage){kind, step, first, last, false};
+}
+
+static bool asks_version(const struct nc_step_state *step)
+{
+	return step->runtime->run_argv_for || step->node_forbids;
+}
+
+/* Whether the first program can bring everything along. */
+static bool can_pack(const struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < request->files.count; i++)
+		size += request->files.file[i].size;
+	for (size_t i = 0; i < request->n_steps; i++)
+		size += execution->step[i].program ? execution->step[i].program_size
+						   : request->step[i].code_size;
+	return size <= PACK_MAX && !asks_version(&execution->step[0]);
 }
 
 int nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
 	bool captures = request->capture.count > 0, looks = nc_decoys_wanted(execution);
+	bool packs;
 	int r = 0;
 
 	nc_programs_find(execution);
@@ -327,15 +351,18 @@ int nc_execution_plan(struct nc_execution *execution)
 		add_stage(execution, NC_STAGE_COMPILE, i, false, false);
 		add_stage(execution, NC_STAGE_FETCH, i, false, true);
 	}
-	add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
+	packs = can_pack(execution);
+	if (!packs)
+		add_stage(execution, NC_STAGE_PUT, request->n_steps, true, false);
 	for (size_t i = 0; i < request->n_steps; i++) {
 		/* not earlier: the program of the step before could change it */
 		if (nc_hooks_has_file(&execution->step[i]) && i > 0)
 			add_stage(execution, NC_STAGE_HOOK, i, false, false);
-		if (execution->step[i].runtime->run_argv_for || execution->step[i].node_forbids)
+		if (asks_version(&execution->step[i]))
 			add_stage(execution, NC_STAGE_PROBE, i, false, false);
-		add_stage(execution, NC_STAGE_RUN, i, false,
+		add_stage(execution, NC_STAGE_RUN, i, packs && i == 0,
 			i == request->n_steps - 1 && !captures && !looks);
+		execution->stages[execution->n_stages - 1].packs = packs && i == 0;
 	}
 	if (looks)
 		add_stage(execution, NC_STAGE_LOOK, 0, false, !captures);

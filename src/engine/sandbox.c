@@ -3,8 +3,8 @@
  *
  * Theory of operation: a sandbox is a box that stays (NC_ORDER_HOME). Its first command puts no
  * file into it, which shows that it works; from then on each command is ordered beside the others.
- * The spawner keeps it over the death of this worker, and what the next worker has to know of it is
- * written into memory that both have.
+ * The spawner keeps it over the death of this worker, and what the next worker has to know of it
+ * stands in a ledger that both have (sandbox_keep.c).
  */
 #include "engine/sandbox.h"
 
@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
@@ -21,6 +19,7 @@
 #include "box/image.h"
 #include "box/unpack.h"
 #include "engine/bounds.h"
+#include "engine/network.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
@@ -34,10 +33,6 @@
 #define PIDS 256U
 #define OPEN_FILES 1024U
 #define MAKE_MS 20000U
-
-/* Memory for the next worker; more sandboxes than fit are not kept. */
-#define MEMORY_MAX (16U << 20)
-#define HEAD_ROOM 4096U
 
 struct nc_stats_wait {
 	struct nc_stats_wait *next;
@@ -103,7 +98,7 @@ static int fill_env(struct nc_sandbox *sandbox)
 }
 
 /* Terms, limits and order, from its spec; the tier is always container. */
-static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
+int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
 	int r = nc_engine_terms(sandbox->all->setup.engine, sandbox->spec.policy, sandbox->tenant,
@@ -116,11 +111,14 @@ static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
 			"doctor)");
 	r = set_limits(sandbox, err);
-	if (r == 0)
+	/* one that is there lives on without a network that has died */
+	if (r == 0 && (!placeholders || nc_network_is_up(engine->network)))
 		r = nc_access_new(engine->network, sandbox->terms, sandbox->tenant,
 			&sandbox->spec.network, &sandbox->access, err);
 	if (r < 0)
 		return r;
+	if (placeholders && sandbox->access)
+		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
 	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_BOX_CONTAINER};
 	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
@@ -130,8 +128,10 @@ static int settle(struct nc_sandbox *sandbox, struct nacre_err *err)
 	return fill_env(sandbox) < 0 ? nc_err_set(err, -ENOMEM, "Out of memory") : 0;
 }
 
-static void sandbox_free(struct nc_sandbox *sandbox)
+void nc_sandbox_free(struct nc_sandbox *sandbox)
 {
+	if (sandbox->all->ledger)
+		nc_ledger_remove(sandbox->all->ledger, sandbox->page);
 	if (sandbox->making)
 		nc_command_disown(sandbox->making);
 	while (sandbox->processes) {
@@ -171,8 +171,7 @@ static void note(const struct nc_sandbox *sandbox, const char *event)
 	nc_engine_note(sandbox->all->setup.engine, event, body);
 }
 
-/* It is gone: takes it out of the list, and tells everybody. */
-static void sandbox_gone(struct nc_sandbox *sandbox)
+void nc_sandbox_gone(struct nc_sandbox *sandbox)
 {
 	struct nc_sandboxes *all = sandbox->all;
 	struct nc_sandbox **place = &all->list;
@@ -188,8 +187,7 @@ static void sandbox_gone(struct nc_sandbox *sandbox)
 			(double)sandbox->cpu_us / 1e6);
 	note(sandbox, "sandbox.gone");
 	answer_stats(sandbox, NULL);
-	sandbox_free(sandbox);
-	nc_sandboxes_save(all);
+	nc_sandbox_free(sandbox);
 }
 
 static void tell_made(struct nc_sandbox *sandbox, const struct nacre_err *failure)
@@ -252,12 +250,12 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 			nc_err_set(&err, -ECANCELED, "It was destroyed while it was made");
 		nc_hub_drop(sandbox->all->hub, sandbox->box_id);
 		tell_made(sandbox, &err);
-		sandbox_gone(sandbox);
+		nc_sandbox_gone(sandbox);
 		return;
 	}
 	sandbox->lives = true;
 	sandbox->used_ns = nc_clock_ns();
-	nc_sandboxes_save(sandbox->all);
+	nc_sandbox_save(sandbox);
 	tell_made(sandbox, NULL);
 }
 
@@ -289,7 +287,7 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 	order.flags |= NC_ORDER_STAY | NC_ORDER_FILES;
 	if (nc_sandbox_is_home(sandbox))
 		order.flags |= NC_ORDER_HOME;
-	if (sandbox->all->setup.memory_fd >= 0)
+	if (sandbox->all->ledger)
 		order.flags |= NC_ORDER_KEEP;
 	if (sandbox->access)
 		order.flags |= NC_ORDER_DOOR;
@@ -320,14 +318,15 @@ static size_t count_of(const struct nc_sandboxes *all, const char *tenant)
 	return n;
 }
 
-static void enlist(struct nc_sandboxes *all, struct nc_sandbox *sandbox)
+void nc_sandbox_enlist(struct nc_sandbox *sandbox)
 {
-	struct nc_sandbox **place = &all->list;
+	struct nc_sandbox **place = &sandbox->all->list;
 
-	while (*place)
+	while (*place && strcmp((*place)->created, sandbox->created) <= 0)
 		place = &(*place)->next;
+	sandbox->next = *place;
 	*place = sandbox;
-	all->count++;
+	sandbox->all->count++;
 }
 
 int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted, json_t *body,
@@ -341,6 +340,7 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 		return r == -EINVAL ? r : nc_err_set(err, r, "Out of memory");
 	}
 	sandbox->all = all;
+	sandbox->adopted = true;
 	sandbox->spec.network.trusted = trusted;
 	sandbox->made = made;
 	sandbox->made_context = context;
@@ -353,20 +353,21 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 	if (r == 0 && nc_id_new("sb", sandbox->id) < 0)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r == 0)
-		r = settle(sandbox, err);
+		r = nc_sandbox_settle(sandbox, NULL, err);
 	sandbox->deadline_ns =
 		nc_clock_ns() +
 		nc_named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS) * NC_NS_PER_MS;
 	if (r == 0 && all->gate.admit)
 		r = all->gate.admit(all->gate.context, tenant, &sandbox->limits, err);
 	if (r < 0) {
-		sandbox_free(sandbox);
+		nc_sandbox_free(sandbox);
 		return r;
 	}
-	r = start(sandbox, err);
-	enlist(all, sandbox);
+	r = nc_sandbox_keep(sandbox);
+	r = r < 0 ? nc_err_errno(err, r, "Make the sandbox") : start(sandbox, err);
+	nc_sandbox_enlist(sandbox);
 	if (r < 0)
-		sandbox_gone(sandbox);
+		nc_sandbox_gone(sandbox);
 	else
 		note(sandbox, "sandbox.created");
 	return r;
@@ -382,8 +383,7 @@ void nc_sandboxes_forget(struct nc_sandboxes *all, const void *context)
 			if (wait->context == context)
 				wait->told = NULL;
 		for (struct nc_process *p = s->processes; p; p = p->next)
-			if (p->listener.context == context)
-				p->listener = (struct nc_process_listener){0};
+			nc_process_forget(p, context);
 	}
 }
 
@@ -421,6 +421,21 @@ const char *nc_sandbox_id(const struct nc_sandbox *sandbox)
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
 {
 	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
+}
+
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox)
+{
+	return sandbox->tenant;
+}
+
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox)
+{
+	return sandbox->spec.snapshot;
+}
+
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox)
+{
+	return sandbox->n_running;
 }
 
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value)
@@ -463,6 +478,7 @@ void nc_sandbox_destroy(struct nc_sandbox *sandbox)
 		return;
 	sandbox->ends = true;
 	nc_access_leave(sandbox->access);
+	nc_sandbox_save(sandbox);
 	nc_hub_drop(sandbox->all->hub, sandbox->box_id); /* and its end is told */
 }
 
@@ -472,16 +488,28 @@ int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre
 		return nc_err_set(err, -EINVAL, "timeout: expected 1 to %u seconds",
 			NC_SANDBOX_LIFE_MAX_MS / 1000);
 	sandbox->deadline_ns = nc_clock_ns() + seconds * NC_NS_PER_S;
-	nc_sandboxes_save(sandbox->all);
+	nc_sandbox_save(sandbox);
 	return 0;
+}
+
+void nc_sandbox_take_network(
+	struct nc_sandbox *sandbox, struct nc_request_network *fresh, json_t *body)
+{
+	struct nc_request_network *held = &sandbox->spec.network;
+	struct nc_request_secrets secrets = held->secrets;
+
+	held->secrets = (struct nc_request_secrets){0};
+	nc_request_network_done(held);
+	*held = *fresh;
+	held->secrets = secrets;
+	json_decref(sandbox->network);
+	sandbox->network = json_incref(body);
 }
 
 int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
 	struct nc_faults *faults, struct nacre_err *err)
 {
 	struct nc_request_network fresh = {.trusted = trusted};
-	struct nc_request_network *held = &sandbox->spec.network;
-	struct nc_request_secrets secrets = held->secrets;
 	int r;
 
 	if (!nc_access_is_open(sandbox->access))
@@ -494,12 +522,8 @@ int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
 		nc_request_network_done(&fresh);
 		return r;
 	}
-	held->secrets = (struct nc_request_secrets){0};
-	nc_request_network_done(held);
-	*held = fresh;
-	held->secrets = secrets;
-	json_decref(sandbox->network);
-	sandbox->network = json_incref(body);
+	nc_sandbox_take_network(sandbox, &fresh, body);
+	nc_sandbox_save(sandbox);
 	return 0;
 }
 
@@ -513,7 +537,7 @@ int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *
 	sandbox->paused = paused;
 	sandbox->used_ns = nc_clock_ns();
 	nc_hub_freeze(sandbox->all->hub, sandbox->box_id, paused);
-	nc_sandboxes_save(sandbox->all);
+	nc_sandbox_save(sandbox);
 	return 0;
 }
 
@@ -563,7 +587,7 @@ static void on_gone(void *context, uint64_t box_id)
 	struct nc_sandbox *sandbox = find_box(context, box_id);
 
 	if (sandbox)
-		sandbox_gone(sandbox);
+		nc_sandbox_gone(sandbox);
 }
 
 void nc_sandboxes_tick(struct nc_sandboxes *all)
@@ -573,6 +597,8 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 	for (struct nc_sandbox *s = all->list; s; s = s->next) {
 		uint64_t idle_ns = s->spec.idle_ms.value * NC_NS_PER_MS;
 
+		if (s->lives && s->saved_ns != s->used_ns)
+			nc_sandbox_save(s);
 		if (s->lives && (now >= s->deadline_ns ||
 					(s->spec.idle_ms.given && s->n_running == 0 && !s->paused &&
 						now - s->used_ns >= idle_ns)))
@@ -580,146 +606,31 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 	}
 }
 
-int nc_sandboxes_memory(void)
-{
-	int fd = memfd_create("nacre-sandboxes", MFD_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static json_t *save_one(const struct nc_sandbox *sandbox)
-{
-	json_t *processes = json_array();
-
-	for (const struct nc_process *p = sandbox->processes; processes && p; p = p->next)
-		if (p->running)
-			(void)json_array_append_new(processes, nc_process_save(p));
-	return json_pack("{s:s, s:s, s:s, s:O, s:I, s:b, s:I, s:o}", "id", sandbox->id, "tenant",
-		sandbox->tenant, "created", sandbox->created, "spec", sandbox->spec.source, "box",
-		(json_int_t)sandbox->box_id, "paused", sandbox->paused, "deadline",
-		(json_int_t)sandbox->deadline_ns, "processes", processes);
-}
-
-/* Where the last list is: written at once, when all of it is there. */
-struct head {
-	uint64_t offset, size;
-};
-
-/* What cannot be written is not kept: the next worker ends what it does not know. */
-void nc_sandboxes_save(struct nc_sandboxes *all)
-{
-	int fd = all->setup.memory_fd;
-	cleanup_json json_t *list = fd < 0 ? NULL : json_array();
-	cleanup_free char *text = NULL;
-	struct head head = {0};
-
-	for (const struct nc_sandbox *s = all->list; list && s; s = s->next)
-		if (s->lives && !s->ends)
-			(void)json_array_append_new(list, save_one(s));
-	text = list ? json_dumps(list, JSON_COMPACT) : NULL;
-	if (!text || pread(fd, &head, sizeof(head), 0) < 0)
-		return;
-	head.offset = head.offset == HEAD_ROOM ? HEAD_ROOM + MEMORY_MAX : HEAD_ROOM;
-	head.size = strlen(text);
-	if (head.size <= MEMORY_MAX &&
-		pwrite(fd, text, head.size, (off_t)head.offset) == (ssize_t)head.size)
-		(void)!pwrite(fd, &head, sizeof(head), 0);
-}
-
-static json_t *read_saved(int fd)
-{
-	cleanup_free char *text = NULL;
-	struct head head = {0};
-	json_error_t error;
-
-	if (pread(fd, &head, sizeof(head), 0) != sizeof(head) || head.size > MEMORY_MAX)
-		return NULL;
-	text = malloc(head.size + 1);
-	if (!text || pread(fd, text, head.size, (off_t)head.offset) != (ssize_t)head.size)
-		return NULL;
-	return json_loadb(text, head.size, 0, &error);
-}
-
-static struct nc_sandbox *resume(struct nc_sandboxes *all, const json_t *saved)
-{
-	struct nc_sandbox *sandbox = calloc(1, sizeof(*sandbox));
-	const char *id, *tenant, *created;
-	json_int_t box, deadline;
-	struct nc_faults *faults = calloc(1, sizeof(*faults));
-	struct nacre_err err = {0};
-	json_t *spec;
-	int paused, r = sandbox && faults ? 0 : -ENOMEM;
-
-	if (r == 0 && json_unpack((json_t *)(uintptr_t)saved, "{s:s, s:s, s:s, s:o, s:I, s:b, s:I}",
-			      "id", &id, "tenant", &tenant, "created", &created, "spec", &spec,
-			      "box", &box, "paused", &paused, "deadline", &deadline) < 0)
-		r = -EINVAL;
-	if (r == 0)
-		r = nc_sandbox_spec_read(json_incref(spec), &sandbox->spec, faults);
-	free(faults);
-	if (r < 0) {
-		free(sandbox);
-		return NULL;
-	}
-	sandbox->all = all;
-	(void)snprintf(sandbox->id, sizeof(sandbox->id), "%s", id);
-	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", tenant);
-	(void)snprintf(sandbox->created, sizeof(sandbox->created), "%s", created);
-	sandbox->box_id = (uint64_t)box;
-	sandbox->paused = paused;
-	sandbox->lives = true;
-	if (settle(sandbox, &err) < 0) {
-		sandbox_free(sandbox);
-		return NULL;
-	}
-	sandbox->deadline_ns = (uint64_t)deadline;
-	sandbox->used_ns = nc_clock_ns();
-	enlist(all, sandbox);
-	return sandbox;
-}
-
-static json_t *find_saved(const json_t *list, uint64_t box_id)
-{
-	size_t i;
-	json_t *saved;
-
-	json_array_foreach(list, i, saved) if ((uint64_t)json_integer_value(json_object_get(
-						       saved, "box")) == box_id) return saved;
-	return NULL;
-}
-
-/* A box of the worker before: ours to go on with, or to end. */
-static void on_adopted(void *context, struct nc_adoption *adoption)
-{
-	struct nc_sandboxes *all = context;
-	cleanup_json json_t *list = read_saved(all->setup.memory_fd);
-	uint64_t home = adoption->home ? adoption->home : adoption->id;
-	json_t *saved = find_saved(list, home);
-	struct nc_sandbox *sandbox = find_box(all, home);
-
-	if (adoption->home == 0 && saved && !sandbox && resume(all, saved))
-		return;
-	if (adoption->home && saved && sandbox && nc_process_resume(sandbox, saved, adoption))
-		return;
-	nc_hub_drop(all->hub, adoption->id);
-}
-
 void nc_sandboxes_guard(struct nc_sandboxes *all, const struct nc_sandboxes_gate *gate)
 {
 	all->gate = *gate;
+	for (const struct nc_sandbox *s = all->list; s; s = s->next)
+		gate->resume(gate->context, s->tenant, &s->limits);
 }
 
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes)
 {
 	struct nc_sandboxes *all = calloc(1, sizeof(*all));
 	const struct nc_hub_watch watch = {
-		.context = all, .adopted = on_adopted, .told = on_told, .gone = on_gone};
+		.context = all, .adopted = nc_sandboxes_adopted, .told = on_told, .gone = on_gone};
+	int r = all ? 0 : -ENOMEM;
 
-	if (!all)
-		return -ENOMEM;
+	if (r == 0 && setup->memory_fd >= 0)
+		r = nc_ledger_open(setup->memory_fd, setup->inbox_fd, &all->ledger);
+	if (r < 0) {
+		free(all);
+		return r;
+	}
 	all->setup = *setup;
 	all->hub = nc_engine_hub(setup->engine);
 	nc_hub_watch(all->hub, &watch);
+	if (all->ledger)
+		nc_sandboxes_recall(all);
 	*ret_sandboxes = all;
 	return 0;
 }
@@ -732,13 +643,15 @@ void nc_sandboxes_free(struct nc_sandboxes *all)
 		return;
 	nc_hub_watch(all->hub, &nobody);
 	nc_file_tasks_forget(all, NULL);
+	nc_ledger_free(all->ledger);
+	all->ledger = NULL; /* what is written there is the next worker's */
 	while (all->list) {
 		struct nc_sandbox *sandbox = all->list;
 
 		all->list = sandbox->next;
 		sandbox->made = NULL;
 		answer_stats(sandbox, NULL);
-		sandbox_free(sandbox);
+		nc_sandbox_free(sandbox);
 	}
 	free(all);
 }

@@ -20,11 +20,12 @@ struct nc_sandboxes_setup {
 	struct nc_engine *engine; /* must outlive it */
 	int image_store_fd;	  /* for those that name an image; or -EBADF */
 	size_t max, max_each;	  /* sandboxes at once, in all and of one tenant */
-	/* memory in which they are written down for the next worker (nc_sandboxes_memory), or
-	 * -EBADF: then they end with this one */
-	int memory_fd;
+	/* in which they are written down for the next worker (nc_ledger_make), or -EBADF: then they
+	 * end with this one */
+	int memory_fd, inbox_fd;
 };
 
+/* Takes up what the worker before has left, which runs the loop. */
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes);
 
 /* Who may have one: asked when its limits are known, and told when it has gone. */
@@ -35,15 +36,14 @@ struct nc_sandboxes_gate {
 		struct nacre_err *err);
 	void (*release)(void *context, const char *tenant, const struct nc_box_limits *limits,
 		double cpu_seconds);
+	/* there is one already, of the worker before */
+	void (*resume)(void *context, const char *tenant, const struct nc_box_limits *limits);
 };
 
 void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
 
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
-
-/* A descriptor of memory that can be handed to the next worker. */
-int nc_sandboxes_memory(void);
 
 /* To be called about once a second. */
 void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
@@ -76,6 +76,10 @@ void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant
 json_t *nc_sandbox_json(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_id(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "paused" */
+const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox);
+const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox); /* that it is made from; "" */
+bool nc_sandbox_is_home(const struct nc_sandbox *sandbox); /* commands can run beside each other */
+size_t nc_sandbox_running(const struct nc_sandbox *sandbox); /* commands */
 bool nc_sandbox_has_label(const struct nc_sandbox *sandbox, const char *name, const char *value);
 
 void nc_sandbox_destroy(struct nc_sandbox *sandbox);
@@ -104,10 +108,11 @@ struct nc_process_listener {
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* once, as the last call; nc_process_json has how */
 	void (*ended)(void *context, struct nc_process *process);
+	void (*writable)(void *context); /* after nc_process_write took less than all */
 };
 
 /*
- * Runs a command. The listener may be zeroed, and changed later. -EINVAL with faults; -EPERM with
+ * Runs a command. The listener may be zeroed; others may be added. -EINVAL with faults; -EPERM with
  * err: the policy refuses it; -EBUSY: it is paused, or has too many, or can run one at a time.
  */
 int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
@@ -117,10 +122,21 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 struct nc_process *nc_process_find(const struct nc_sandbox *sandbox, const char *id);
 void nc_processes_visit(const struct nc_sandbox *sandbox,
 	bool (*visit)(void *context, struct nc_process *process), void *context);
+
+/* One more who is told, if there is room; and as long as one of them wants, its output waits. */
+bool nc_process_has_room(const struct nc_process *process);
 void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener);
+void nc_process_hold(struct nc_process *process, const void *context, bool held);
 
 const char *nc_process_id(const struct nc_process *process);
 bool nc_process_runs(const struct nc_process *process);
+bool nc_process_is_background(const struct nc_process *process);
+
+/* How many pieces of output there were before the listener was told of any. */
+uint64_t nc_process_pieces(const struct nc_process *process);
+
+/* Why it never ran, or was ended by our own fault; NULL: it ran. */
+const struct nacre_err *nc_process_failure(const struct nc_process *process);
 
 /* With what it printed, and how it ended. */
 json_t *nc_process_json(const struct nc_process *process, bool with_output);
@@ -134,19 +150,34 @@ void nc_process_kill(struct nc_process *process); /* with everything that it sta
 
 /*
  * Files, through nacre-files inside. words are its verb and paths, which end in NULL; input is
- * copied. done follows, from the loop: error is 0 or -errno, data what it printed, good only
- * during the call; -EFBIG: more than output_max.
+ * copied. done follows, from the loop: error is 0 or -errno, data what it printed, or with an error
+ * what it said of that, good only during the call; -EFBIG: more than output_max.
  */
 struct nc_file_work {
 	const char *const *words;
 	const char *input;
 	size_t input_size;
 	size_t output_max;
+	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
 	void *context;
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
+	/* of a stream; it ends when its context is forgotten */
+	bool interactive; /* its input is what nc_file_write brings */
+	int input_fd;	  /* or is read from a duplicate of this; 0: not */
+	void (*printed)(void *context, const char *data, size_t size); /* data as they come */
+	void (*writable)(void *context); /* after nc_file_write took less than all */
 };
 
 int nc_sandbox_files(
 	struct nc_sandbox *sandbox, const struct nc_file_work *work, struct nacre_err *err);
+
+/* The same, with a task that is valid until done; of work with printed, or interactive. */
+struct nc_file_task;
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *work,
+	struct nc_file_task **ret_task, struct nacre_err *err);
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size); /* how much */
+void nc_file_end_input(struct nc_file_task *task);
+void nc_file_hold(struct nc_file_task *task, bool held); /* its output waits */
 
 #endif

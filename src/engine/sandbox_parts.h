@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "box/settle.h"
 #include "engine/access.h"
+#include "engine/ledger.h"
 #include "engine/output.h"
 #include "engine/sandbox.h"
 #include "engine/sandbox_spec.h"
@@ -16,6 +17,8 @@
 #define NC_SANDBOX_ENDED_MAX 64U
 /* Work on files of one sandbox at once: each is a process, of which the spawner has so many. */
 #define NC_SANDBOX_TASKS_MAX 8U
+/* Who is told of one process at once. */
+#define NC_PROCESS_LISTENERS_MAX 8U
 
 struct nc_process {
 	struct nc_sandbox *sandbox;
@@ -24,10 +27,16 @@ struct nc_process {
 	json_t *command; /* as it was asked for */
 	bool terminal, background;
 	bool interactive; /* takes input while it runs */
-	struct nc_process_listener listener;
-	struct nc_command *running; /* NULL: it has ended */
+	bool doomed;	  /* it was to end before it had begun, where that takes a signal */
+	struct nc_process_listener listener[NC_PROCESS_LISTENERS_MAX];
+	bool held[NC_PROCESS_LISTENERS_MAX]; /* by that listener */
+	struct nc_command *running;	     /* NULL: it has ended */
+	bool awaited;  /* it ran when the worker before died: its adoption is to come */
+	uint32_t page; /* of the ledger; 0: none */
 	uint64_t box_id;
-	char *input; /* that it began with */
+	char *input;  /* that it began with */
+	bool hungry;  /* for input that it began with: not all of it is in its pipe */
+	bool starved; /* and never will be: it is ended for that */
 	char started[NC_CLOCK_STAMP_SIZE];
 	struct nc_output output[NC_STREAM_MAX];
 	uint64_t output_bytes, birth_ns;
@@ -55,8 +64,11 @@ struct nc_sandbox {
 	nc_sandbox_made made;
 	void *made_context;
 	bool lives, paused, ends;
+	bool adopted;  /* it is there, or was made by this worker */
+	uint32_t page; /* of the ledger; 0: none */
 	char created[NC_CLOCK_STAMP_SIZE];
 	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
+	uint64_t saved_ns;	       /* used_ns as the next worker would know it */
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
 	uint64_t cpu_us;	       /* of commands that have ended */
@@ -66,6 +78,7 @@ struct nc_sandbox {
 struct nc_sandboxes {
 	struct nc_sandboxes_setup setup;
 	struct nc_hub *hub;
+	struct nc_ledger *ledger; /* NULL: they end with this worker */
 	struct nc_sandbox *list;
 	size_t count;
 	struct nc_file_task *tasks; /* work on files that is under way */
@@ -79,15 +92,49 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 /* Whether commands can run beside each other in it. */
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox);
 
-/* Writes all of them down for the next worker. */
-void nc_sandboxes_save(struct nc_sandboxes *sandboxes);
+/* Takes terms, limits and order from its spec; placeholders: of the worker before, or NULL. */
+int nc_sandbox_settle(
+	struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err);
 
-/* Goes on with what was kept: whether this is one of its processes. */
-bool nc_process_resume(
-	struct nc_sandbox *sandbox, const json_t *saved, struct nc_adoption *adoption);
-json_t *nc_process_save(const struct nc_process *process);
+/* It has other terms of its network; takes them over, and the body that they borrow from. */
+void nc_sandbox_take_network(
+	struct nc_sandbox *sandbox, struct nc_request_network *fresh, json_t *body);
+
+/* Into the list, the oldest first. */
+void nc_sandbox_enlist(struct nc_sandbox *sandbox);
+
+/* It is gone: takes it out of the list, and tells everybody. */
+void nc_sandbox_gone(struct nc_sandbox *sandbox);
+
+/* What it has of memory; its page, if there is a ledger. */
+void nc_sandbox_free(struct nc_sandbox *sandbox);
+
+/* Writes it down for the next worker (sandbox_keep.c); what cannot be written ends with this one.
+ */
+void nc_sandbox_save(struct nc_sandbox *sandbox);
+void nc_process_save(struct nc_process *process);
+
+/* A page for it; -ENOMEM. 0 too if there is no ledger. */
+int nc_sandbox_keep(struct nc_sandbox *sandbox);
+int nc_process_keep(struct nc_process *process);
+
+/* Takes up what the worker before has left. */
+void nc_sandboxes_recall(struct nc_sandboxes *sandboxes);
+void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption);
+
+/* Empty, with an id if it is new. NULL: no memory. */
+struct nc_process *nc_process_new(struct nc_sandbox *sandbox, const struct nc_process_spec *spec);
+
+/* Goes on with one that was awaited. -errno: it is as good as lost. */
+int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption);
+
+/* It was awaited, and does not come. */
+void nc_process_lose(struct nc_process *process);
 
 void nc_process_free(struct nc_process *process);
+
+/* Nobody of this context is told any more. */
+void nc_process_forget(struct nc_process *process, const void *context);
 
 /* The sandbox has gone: whoever listens is told. */
 void nc_processes_lose(struct nc_sandbox *sandbox);

@@ -16,6 +16,8 @@
 #define OUTPUT_MAX (64ULL << 20)
 #define FILES_WALL_MS 60000U
 #define FILES_MEMORY (64ULL << 20)
+/* Of what nacre-files says is wrong. */
+#define SAID_MAX 400U
 /* Of a command in the journal; longer ones are there by their digest. */
 #define RECORDED_MAX 8192U
 
@@ -29,7 +31,7 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	if (sandbox->n_running >= NC_SANDBOX_RUNNING_MAX)
 		return nc_err_set(
 			err, -EBUSY, "%zu commands run in the sandbox already", sandbox->n_running);
-	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running > 0)
+	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running + sandbox->n_tasks > 0)
 		return nc_err_set(
 			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
 	*order = sandbox->order;
@@ -42,13 +44,15 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	} else {
 		order->flags |= NC_ORDER_STAY;
 	}
-	if (sandbox->all->setup.memory_fd >= 0)
+	if (sandbox->all->ledger)
 		order->flags |= NC_ORDER_KEEP;
 	return 0;
 }
 
 void nc_process_free(struct nc_process *process)
 {
+	if (process->sandbox->all->ledger)
+		nc_ledger_remove(process->sandbox->all->ledger, process->page);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		nc_output_done(&process->output[i]);
 	json_decref(process->command);
@@ -64,7 +68,7 @@ static void forget_old(struct nc_sandbox *sandbox)
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
 
-		if (process->running || ++n <= NC_SANDBOX_ENDED_MAX) {
+		if (process->running || process->awaited || ++n <= NC_SANDBOX_ENDED_MAX) {
 			place = &process->next;
 			continue;
 		}
@@ -79,6 +83,26 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	(void)nc_fd_close(door_fd);
 	process->birth_ns = birth_ns;
+	nc_process_save(process);
+	if (process->doomed)
+		nc_process_kill(process);
+}
+
+static void on_fed(void *context)
+{
+	struct nc_process *process = context;
+
+	process->hungry = false;
+	nc_process_save(process);
+}
+
+/* What it prints is written down as it is read. */
+static ssize_t on_take(void *context, enum nc_stream stream, int fd, char *data, size_t size)
+{
+	struct nc_process *process = context;
+
+	return nc_ledger_receive(
+		process->sandbox->all->ledger, process->page, stream, fd, data, size);
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -86,17 +110,78 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	struct nc_process *process = context;
 
 	nc_output_add(&process->output[stream], data, size);
-	if (process->listener.printed)
-		process->listener.printed(process->listener.context, stream, data, size);
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].printed)
+			process->listener[i].printed(
+				process->listener[i].context, stream, data, size);
+}
+
+static void on_writable(void *context)
+{
+	struct nc_process *process = context;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].writable)
+			process->listener[i].writable(process->listener[i].context);
 }
 
 static void tell_end(struct nc_process *process)
 {
-	struct nc_process_listener listener = process->listener;
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		struct nc_process_listener listener = process->listener[i];
 
-	process->listener = (struct nc_process_listener){0};
-	if (listener.ended)
-		listener.ended(listener.context, process);
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+		if (listener.ended)
+			listener.ended(listener.context, process);
+	}
+}
+
+static void hold_if_any(struct nc_process *process)
+{
+	bool held = false;
+
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		held = held || process->held[i];
+	if (process->running)
+		nc_command_hold(process->running, held);
+}
+
+void nc_process_hold(struct nc_process *process, const void *context, bool held)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].context == context)
+			process->held[i] = held;
+	hold_if_any(process);
+}
+
+void nc_process_forget(struct nc_process *process, const void *context)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++) {
+		if (process->listener[i].context != context)
+			continue;
+		process->listener[i] = (struct nc_process_listener){0};
+		process->held[i] = false;
+	}
+	hold_if_any(process);
+}
+
+bool nc_process_has_room(const struct nc_process *process)
+{
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (!process->listener[i].context)
+			return true;
+	return false;
+}
+
+void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
+{
+	size_t i = 0;
+
+	while (i < NC_PROCESS_LISTENERS_MAX && process->listener[i].context)
+		i++;
+	if (i < NC_PROCESS_LISTENERS_MAX)
+		process->listener[i] = *listener;
 }
 
 /* One line in the journal, before anybody is told: the command, if it is not too long, and how it
@@ -135,15 +220,19 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->end = *end;
 	if (failure)
 		process->failure = *failure;
+	else if (process->starved && end->signal == SIGKILL)
+		nc_err_set(&process->failure, -EIO,
+			"The daemon died before the command had all of its input");
 	else if (sandbox->ends && end->signal == SIGKILL)
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
 	sandbox->cpu_us += end->usage.cpu_user_us + end->usage.cpu_system_us;
 	record(process);
+	nc_process_save(process); /* before anybody is told: it is not to be taken back */
+	nc_sandbox_save(sandbox);
 	tell_end(process);
 	forget_old(sandbox);
-	nc_sandboxes_save(sandbox->all);
 }
 
 /* 'one word' for the shell, whatever is in it. */
@@ -232,8 +321,7 @@ static void take_wishes(const struct nc_process_spec *spec, struct nc_box_order 
 		(void)snprintf(order->dir, sizeof(order->dir), "%s", spec->dir);
 }
 
-static struct nc_process *process_new(
-	struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
+struct nc_process *nc_process_new(struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
 {
 	struct nc_process *process = calloc(1, sizeof(*process));
 
@@ -245,8 +333,10 @@ static struct nc_process *process_new(
 	process->interactive = spec->terminal || spec->keeps_input;
 	process->command = json_incref(json_object_get(spec->source, "command"));
 	process->input = spec->input ? strdup(spec->input) : NULL;
-	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
-		nc_output_init(&process->output[i], 1U << 20);
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++) {
+		nc_output_init(&process->output[i], NC_LEDGER_STREAM_MAX);
+		process->output[i].no_whole = true;
+	}
 	nc_clock_stamp(process->started);
 	if (nc_id_new("pr", process->id) < 0 || (spec->input && !process->input)) {
 		nc_process_free(process);
@@ -265,25 +355,42 @@ static void enlist(struct nc_process *process)
 	sandbox->used_ns = nc_clock_ns();
 }
 
-static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+/* What the hub has to know of it, whoever has ordered it. */
+static struct nc_command_spec spec_of(struct nc_process *process)
 {
-	struct nc_command_spec spec = {.order = order,
-		.next = order->home == 0,
-		.image_fd = -EBADF,
+	return (struct nc_command_spec){.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.interactive = process->interactive,
-		.input = process->interactive ? NULL : process->input,
-		.input_size = !process->interactive && process->input ? strlen(process->input) : 0,
 		.output_max = OUTPUT_MAX,
 		.context = process,
 		.started = on_started,
+		.fed = on_fed,
+		.take = process->page ? on_take : NULL,
 		.printed = on_printed,
+		.writable = on_writable,
 		.ended = on_ended};
-	int r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
+}
 
+static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+{
+	struct nc_command_spec spec;
+	int r;
+
+	process->box_id = order->id;
+	process->hungry = !process->interactive && process->input && *process->input;
+	r = nc_process_keep(process); /* first: the next worker is not to meet a stranger */
+	if (r < 0)
+		return nc_err_errno(err, r, "Take the command");
+	spec = spec_of(process);
+	spec.order = order;
+	spec.next = order->home == 0;
+	if (!process->interactive && process->input) {
+		spec.input = process->input;
+		spec.input_size = strlen(process->input);
+	}
+	r = nc_hub_start(process->sandbox->all->hub, &spec, &process->running, err);
 	if (r < 0)
 		return r;
-	process->box_id = order->id;
 	enlist(process);
 	if (process->interactive && process->input)
 		(void)nc_command_write(process->running, process->input, strlen(process->input));
@@ -304,12 +411,16 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 		return r;
 	if (r == 0)
 		r = judge(sandbox, &spec, err);
+	/* such a box was made without terminals, and the spawner ends who asks for one then */
+	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
+		r = nc_err_set(
+			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
 		return err->code < 0 ? r : nc_err_errno(err, r, "Read the request");
 	take_wishes(&spec, &order);
-	process = process_new(sandbox, &spec);
+	process = nc_process_new(sandbox, &spec);
 	r = process ? fill_words(sandbox, &spec, &argv, &env) : -ENOMEM;
 	order.argv = nc_word_view(&argv);
 	order.env = nc_word_view(&env);
@@ -324,8 +435,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 			nc_process_free(process);
 		return r;
 	}
-	process->listener = *listener;
-	nc_sandboxes_save(sandbox->all);
+	process->listener[0] = *listener;
 	*ret_process = process;
 	return 0;
 }
@@ -349,11 +459,6 @@ void nc_processes_visit(const struct nc_sandbox *sandbox,
 	}
 }
 
-void nc_process_listen(struct nc_process *process, const struct nc_process_listener *listener)
-{
-	process->listener = *listener;
-}
-
 const char *nc_process_id(const struct nc_process *process)
 {
 	return process->id;
@@ -362,6 +467,21 @@ const char *nc_process_id(const struct nc_process *process)
 bool nc_process_runs(const struct nc_process *process)
 {
 	return process->running != NULL;
+}
+
+bool nc_process_is_background(const struct nc_process *process)
+{
+	return process->background;
+}
+
+const struct nacre_err *nc_process_failure(const struct nc_process *process)
+{
+	return process->failure.code < 0 ? &process->failure : NULL;
+}
+
+uint64_t nc_process_pieces(const struct nc_process *process)
+{
+	return process->page ? nc_ledger_pieces(process->sandbox->all->ledger, process->page) : 0;
 }
 
 /* How it ended, beside what is told of every process. */
@@ -442,58 +562,37 @@ void nc_process_kill(struct nc_process *process)
 		return;
 	if (nc_sandbox_is_home(process->sandbox))
 		nc_command_cancel(process->running);
-	else
+	else {
 		nc_command_signal(process->running, SIGKILL);
-}
-
-json_t *nc_process_save(const struct nc_process *process)
-{
-	return json_pack("{s:s, s:I, s:O, s:s, s:b, s:b}", "id", process->id, "box",
-		(json_int_t)process->box_id, "command", process->command, "started",
-		process->started, "interactive", process->interactive, "background",
-		process->background);
-}
-
-static const json_t *find_saved(const json_t *saved, uint64_t box_id)
-{
-	size_t i;
-	json_t *process;
-
-	json_array_foreach(json_object_get(saved, "processes"), i,
-		process) if ((uint64_t)json_integer_value(json_object_get(process, "box")) ==
-			     box_id) return process;
-	return NULL;
-}
-
-bool nc_process_resume(
-	struct nc_sandbox *sandbox, const json_t *saved, struct nc_adoption *adoption)
-{
-	const json_t *kept = find_saved(saved, adoption->id);
-	const char *id = json_string_value(json_object_get(kept, "id"));
-	const char *started = json_string_value(json_object_get(kept, "started"));
-	const struct nc_process_spec spec = {.source = (json_t *)(uintptr_t)kept,
-		.terminal = adoption->terminal_fd >= 0,
-		.background = json_is_true(json_object_get(kept, "background")),
-		.keeps_input = json_is_true(json_object_get(kept, "interactive"))};
-	struct nc_process *process = id && started ? process_new(sandbox, &spec) : NULL;
-	struct nc_command_spec command = {.interactive = spec.keeps_input,
-		.output_max = OUTPUT_MAX,
-		.context = process,
-		.started = on_started,
-		.printed = on_printed,
-		.ended = on_ended};
-
-	if (!process)
-		return false;
-	(void)snprintf(process->id, sizeof(process->id), "%s", id);
-	(void)snprintf(process->started, sizeof(process->started), "%s", started);
-	process->box_id = adoption->id;
-	if (nc_hub_adopt(sandbox->all->hub, adoption, &command, &process->running) < 0) {
-		nc_process_free(process);
-		return false;
+		process->doomed = true; /* if it has not begun yet it does not hear that */
 	}
-	enlist(process);
-	return true;
+}
+
+int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
+{
+	struct nc_command_spec spec = spec_of(process);
+	int r;
+
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		spec.output_bytes += process->output[i].bytes;
+	r = nc_hub_adopt(process->sandbox->all->hub, adoption, &spec, &process->running);
+	if (r < 0)
+		return r;
+	process->awaited = false;
+	process->sandbox->n_running++;
+	/* it would take the end of some for the end of all */
+	process->starved = process->hungry;
+	if (process->starved)
+		nc_process_kill(process);
+	return 0;
+}
+
+void nc_process_lose(struct nc_process *process)
+{
+	process->awaited = false;
+	nc_err_set(&process->failure, -EIO, "The daemon died before it had begun");
+	record(process);
+	nc_process_save(process);
 }
 
 void nc_processes_lose(struct nc_sandbox *sandbox)
@@ -515,17 +614,54 @@ struct nc_file_task {
 	struct nc_file_task *next, **place;
 	struct nc_sandboxes *all; /* NULL: they have gone before */
 	struct nc_file_work asked;
-	struct nc_buf printed;
+	struct nc_buf printed, said;
 	char *input; /* a copy: whoever asked may go */
 	char sandbox[NC_ID_SIZE];
+	int input_fd; /* of its own, or -EBADF */
+	struct nc_command *command;
+	bool home;   /* it can be ended without the box */
+	bool doomed; /* as a process is */
 };
+
+static void task_kill(struct nc_file_task *task)
+{
+	task->doomed = true;
+	if (task->home)
+		nc_command_cancel(task->command);
+	else
+		nc_command_signal(task->command, SIGKILL);
+}
+
+static void task_started(void *context, uint64_t birth_ns, int door_fd)
+{
+	struct nc_file_task *task = context;
+
+	(void)birth_ns;
+	(void)nc_fd_close(door_fd);
+	if (task->doomed && !task->home)
+		task_kill(task);
+}
+
+/* Nobody wants it any more: what nobody waits for ends. */
+static void task_forget(struct nc_file_task *task)
+{
+	bool streams = task->asked.printed || task->asked.interactive || task->asked.input_fd > 0;
+
+	task->asked.done = NULL;
+	task->asked.printed = NULL;
+	task->asked.writable = NULL;
+	if (!streams || !task->command)
+		return;
+	nc_command_hold(task->command, false);
+	task_kill(task);
+}
 
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context)
 {
 	for (struct nc_file_task *next, *task = sandboxes->tasks; task; task = next) {
 		next = task->next;
 		if (!context || task->asked.context == context)
-			task->asked.done = NULL;
+			task_forget(task);
 		if (!context) { /* the list goes, and the hub ends it later */
 			task->place = NULL;
 			task->all = NULL;
@@ -549,6 +685,8 @@ static void task_free(struct nc_file_task *task)
 			task->next->place = task->place;
 	}
 	nc_buf_done(&task->printed);
+	nc_buf_done(&task->said);
+	(void)nc_fd_close(task->input_fd);
 	free(task->input);
 	free(task);
 }
@@ -557,8 +695,22 @@ static void task_printed(void *context, enum nc_stream stream, const char *data,
 {
 	struct nc_file_task *task = context;
 
-	if (stream == NC_STREAM_OUTPUT) /* what it says on the other is the status in words */
+	if (stream == NC_STREAM_ERROR) /* its status in words; more than a line is none of it */
+		nc_buf_add(&task->said, data,
+			size < task->said.max - task->said.size ? size
+								: task->said.max - task->said.size);
+	else if (task->asked.printed)
+		task->asked.printed(task->asked.context, data, size);
+	else
 		nc_buf_add(&task->printed, data, size);
+}
+
+static void task_writable(void *context)
+{
+	struct nc_file_task *task = context;
+
+	if (task->asked.writable)
+		task->asked.writable(task->asked.context);
 }
 
 static void task_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
@@ -572,9 +724,13 @@ static void task_ended(void *context, const struct nc_box_end *end, uint64_t out
 		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -EIO;
 	if (error == 0)
 		error = task->printed.error;
-	if (task->asked.done)
-		task->asked.done(task->asked.context, task->sandbox, error,
-			nc_buf_text(&task->printed), task->printed.size);
+	task->command = NULL;
+	if (task->asked.done) {
+		const struct nc_buf *told = error < 0 ? &task->said : &task->printed;
+
+		task->asked.done(task->asked.context, task->sandbox, error, nc_buf_text(told),
+			error < 0 ? strcspn(nc_buf_text(told), "\n") : told->size);
+	}
 	task_free(task);
 }
 
@@ -587,16 +743,22 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 		return NULL;
 	task->asked = *asked;
 	task->all = sandboxes;
+	task->input_fd = asked->input_fd > 0 ? nc_fd_dup(asked->input_fd) : -EBADF;
 	memcpy(task->sandbox, sandbox->id, sizeof(task->sandbox));
+	task->home = nc_sandbox_is_home(sandbox);
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
-	if (asked->input_size > 0) {
+	task->said = (struct nc_buf)NC_BUF(SAID_MAX);
+	if (asked->input_size > 0)
 		task->input = malloc(asked->input_size);
-		if (!task->input) {
-			free(task);
-			return NULL;
-		}
-		memcpy(task->input, asked->input, asked->input_size);
+	if ((asked->input_size > 0 && !task->input) ||
+		(asked->input_fd > 0 && task->input_fd < 0)) {
+		free(task->input);
+		(void)nc_fd_close(task->input_fd);
+		free(task);
+		return NULL;
 	}
+	if (task->input)
+		memcpy(task->input, asked->input, asked->input_size);
 	sandbox->n_tasks++;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
@@ -610,16 +772,18 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 	struct nc_box_order *order, struct nacre_err *err)
 {
 	struct nc_word_list argv = NC_WORD_LIST;
-	struct nc_command *command;
 	const struct nc_command_spec spec = {.order = order,
 		.next = order->home == 0,
 		.image_fd = -EBADF,
-		.input_fd = -EBADF,
+		.input_fd = task->input_fd,
 		.input = task->input,
 		.input_size = task->asked.input_size,
+		.interactive = task->asked.interactive,
 		.output_max = UINT64_MAX,
 		.context = task,
+		.started = task_started,
 		.printed = task_printed,
+		.writable = task_writable,
 		.ended = task_ended};
 	int r;
 
@@ -628,14 +792,14 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 		nc_word_add(&argv, *word);
 	order->argv = nc_word_view(&argv);
 	r = argv.buf.error < 0 ? nc_err_errno(err, argv.buf.error, "Work on files")
-			       : nc_hub_start(sandbox->all->hub, &spec, &command, err);
+			       : nc_hub_start(sandbox->all->hub, &spec, &task->command, err);
 	nc_buf_done(&argv.buf);
 	task->asked.words = NULL;
 	return r;
 }
 
-int nc_sandbox_files(
-	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *asked,
+	struct nc_file_task **ret_task, struct nacre_err *err)
 {
 	struct nc_file_task *task;
 	struct nc_box_order order;
@@ -645,8 +809,9 @@ int nc_sandbox_files(
 		r = nc_err_set(err, -EAGAIN, "So much is done with its files already");
 	if (r < 0)
 		return r;
-	order.flags &= ~(uint32_t)NC_ORDER_KEEP;
-	order.limits.wall_ms = FILES_WALL_MS;
+	if (nc_sandbox_is_home(sandbox)) /* else it is the box that is kept */
+		order.flags &= ~(uint32_t)NC_ORDER_KEEP;
+	order.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
 	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
 	task = task_new(sandbox, asked);
 	if (!task)
@@ -655,5 +820,30 @@ int nc_sandbox_files(
 	r = start_task(sandbox, task, &order, err);
 	if (r < 0)
 		task_free(task);
+	else
+		*ret_task = task;
 	return r;
+}
+
+int nc_sandbox_files(
+	struct nc_sandbox *sandbox, const struct nc_file_work *asked, struct nacre_err *err)
+{
+	struct nc_file_task *task;
+
+	return nc_sandbox_stream(sandbox, asked, &task, err);
+}
+
+size_t nc_file_write(struct nc_file_task *task, const char *data, size_t size)
+{
+	return nc_command_write(task->command, data, size);
+}
+
+void nc_file_end_input(struct nc_file_task *task)
+{
+	nc_command_end_input(task->command);
+}
+
+void nc_file_hold(struct nc_file_task *task, bool held)
+{
+	nc_command_hold(task->command, held);
 }

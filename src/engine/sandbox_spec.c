@@ -76,6 +76,7 @@ static void read_input(const struct nc_cursor *c)
 static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("policy", nc_read_policy, policy),
 	SANDBOX("image", read_image, image),
+	SANDBOX("snapshot", read_image, snapshot),
 	SANDBOX("env", nc_read_env, env),
 	SANDBOX("labels", nc_read_labels, labels),
 	SANDBOX("limits", nc_read_limits, limits),

@@ -8,7 +8,8 @@
 struct nc_sandbox_spec {
 	json_t *source;
 	char policy[NC_REQUEST_NAME_MAX + 1];
-	char image[NC_REQUEST_NAME_MAX + 1]; /* "": the host's */
+	char image[NC_REQUEST_NAME_MAX + 1];	/* "": the host's */
+	char snapshot[NC_REQUEST_NAME_MAX + 1]; /* whose files it begins with; "": none */
 	struct nc_request_pairs env, labels;
 	struct nc_request_limits limits;
 	struct nc_request_network network;

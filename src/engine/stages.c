@@ -10,6 +10,8 @@
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
+#include "engine/pool.h"
+#include "engine/work.h"
 
 #define MB (1024ULL * 1024)
 
@@ -38,6 +40,12 @@ static bool is_build(const struct nc_stage *stage, const struct nc_execution *ex
 static bool puts_files(const struct nc_stage *stage)
 {
 	return stage->kind == NC_STAGE_PUT || stage->kind == NC_STAGE_HOOK;
+}
+
+/* All that the programs are to find, as against one file behind the step before. */
+static bool brings_files(const struct nc_stage *stage)
+{
+	return stage->kind == NC_STAGE_PUT || stage->packs;
 }
 
 static void find_paths(
@@ -184,14 +192,14 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 		places = hook_places(&paths);
 		nc_hooks_put(execution, hooked, &places, stream);
 	}
-	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->files.count; i++) {
+	for (size_t i = 0; brings_files(stage) && i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
 
 		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
 	}
-	if (stage->kind == NC_STAGE_PUT && !build && trusted)
+	if (brings_files(stage) && !build && trusted)
 		nc_pack_add(stream, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
-	for (size_t i = 0; stage->kind == NC_STAGE_PUT && i < request->n_steps; i++) {
+	for (size_t i = 0; brings_files(stage) && i < request->n_steps; i++) {
 		const struct nc_step_state *step = &execution->step[i];
 
 		if (build && i != stage->step)
@@ -203,7 +211,7 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 			nc_pack_add(stream, nc_step_program_name(execution, step), step->program,
 				step->program_size, true);
 	}
-	if (stage->kind == NC_STAGE_PUT && !build && nc_decoys_wanted(execution))
+	if (brings_files(stage) && !build && nc_decoys_wanted(execution))
 		nc_decoys_put(execution, stream);
 	nc_pack_end(stream);
 	return stream->error;
@@ -350,14 +358,14 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	reset(execution);
 	*order = (struct nc_box_order){.id = execution->box_id,
 		.tier = is_build(stage, execution) ? NC_BOX_CONTAINER : execution->tier,
-		.flags = stage->last ? 0 : NC_ORDER_STAY};
+		.flags = (stage->last ? 0U : NC_ORDER_STAY) | (stage->packs ? NC_ORDER_PACK : 0U)};
 	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
 	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
 		&setup->spawn->host, setup->landlock, &err);
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
 	r = fill_words(execution, stage);
-	if (r == 0 && puts_files(stage))
+	if (r == 0 && (puts_files(stage) || stage->packs))
 		r = fill_stream(execution, stage);
 	if (r == 0)
 		r = execution->argv.buf.error < 0 ? execution->argv.buf.error
@@ -368,6 +376,9 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	stage_limits(execution, stage);
 	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
+	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
+		!execution->reach && execution->environment.dir_fd < 0 && !execution->took)
+		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR |
 				(nc_access_has_guests(execution->reach) ? NC_ORDER_GUESTS : 0U);
@@ -379,9 +390,13 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	order->argv = nc_word_view(&execution->argv);
 	order->env = nc_word_view(&execution->env);
 	spec->order = order;
-	spec->next = !stage->first;
+	spec->next = !stage->first || execution->took;
 	spec->image_fd = spec->input_fd = -EBADF;
 	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;
+	if (stage->packs) {
+		spec->pack = execution->stream.data;
+		spec->pack_size = execution->stream.size;
+	}
 	if (puts_files(stage)) {
 		spec->input = nc_buf_text(&execution->stream);
 		spec->input_size = execution->stream.size;

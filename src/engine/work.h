@@ -21,4 +21,7 @@ void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body);
 
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine);
 
+/* NULL: nothing is started ahead of need. */
+struct nc_pool *nc_engine_pool(const struct nc_engine *engine);
+
 #endif

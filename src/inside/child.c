@@ -27,12 +27,18 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/pidfd.h"
+#include "inside/lend.h"
+#include "inside/put.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 
 #define READY_FD 3
+/* nacre-files, or the pipe with files, or a zygote's socket: what comes behind the streams. */
 #define FILES_FD 4
+#define HAS_FOURTH (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_ZYGOTE)
+_Static_assert(READY_FD == NC_AHEAD_FD, "where a program looks for it");
+_Static_assert(FILES_FD == NC_ZYGOTE_FD, "where a zygote looks for it");
 
 /* How often a sweeper looks whether all are gone. */
 #define SWEEP_PAUSE_NS 200000
@@ -249,8 +255,8 @@ static int take_stdio(const int *stdio)
 }
 
 /*
- * Closes everything but 0 to 2, the channel, which moves to 3, and nacre-files if it came, which
- * moves to 4; both close by themselves at exec.
+ * Closes everything but 0 to 2, the channel, which moves to 3, and nacre-files or files if they
+ * came, which move to 4; both close by themselves at exec.
  */
 static int keep_only(int *channel_fd, int files_fd)
 {
@@ -479,8 +485,7 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 	if (r < 0)
 		return r;
 	nc_boxwire_get_order(&in, order);
-	if (packet->n_fds !=
-		(payload->terminal ? 0U : 3U) + (order->flags & NC_ORDER_FILES ? 1U : 0U))
+	if (packet->n_fds != (payload->terminal ? 0U : 3U) + (order->flags & HAS_FOURTH ? 1U : 0U))
 		return -EBADMSG;
 	return nc_wire_close(&in);
 }
@@ -493,88 +498,167 @@ static int is_held(const struct nc_box_order *order, uint32_t landlock, bool lis
 	return (order->flags & NC_ORDER_MUST_REPORT) && !listens ? -EOPNOTSUPP : 0;
 }
 
-/* Everything that depends on the order, all of which the filter allows. */
-_Noreturn static void follow_order(
-	const struct nc_payload *payload, int channel_fd, int landlock, bool listens)
+/* For a program that will take its order itself, and what it has to know for that. */
+static int keep_channel(const struct nc_payload *payload, const struct nc_held *held, char **env)
 {
-	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 1];
+	static char variable[64];
+
+	(void)snprintf(variable, sizeof(variable), NC_AHEAD_VARIABLE "=%u,%d,%d",
+		payload->group ? payload->group->parent->can : 0, held->landlock, held->listens);
+	while (*env)
+		env++;
+	env[0] = variable;
+	env[1] = NULL;
+	return checked(fcntl(held->channel_fd, F_SETFD, 0));
+}
+
+void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
+	struct nc_child_program *ret_program)
+{
+	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 2];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
+	char failed[NC_PATH_MAX + 1];
 	int files_fd;
 
-	STEP(channel_fd, "take the order", take_order(payload, channel_fd, &order, &packet));
-	STEP(channel_fd, "hold the floor", is_held(&order, (uint32_t)landlock, listens));
+	STEP(held->channel_fd, "take the order",
+		take_order(payload, held->channel_fd, &order, &packet));
+	STEP(held->channel_fd, "hold the floor",
+		is_held(&order, (uint32_t)held->landlock, held->listens));
 	split_words(&order.argv, argv);
 	split_words(&order.env, env);
 	if (payload->terminal)
-		STEP(channel_fd, "size the terminal", set_window(&order));
+		STEP(held->channel_fd, "size the terminal", set_window(&order));
 	else
-		STEP(channel_fd, "take over the pipes", take_stdio(packet.fds));
-	files_fd = order.flags & NC_ORDER_FILES ? packet.fds[3] : -EBADF;
-	STEP(channel_fd, "close what came with the order", keep_only(&channel_fd, files_fd));
-	STEP(channel_fd, "set limits", set_limits(payload, &order.limits));
-	STEP(channel_fd, "change the directory", go_to(order.dir));
-	if (files_fd >= 0)
-		(void)syscall(SYS_execveat, FILES_FD, "", argv, env, AT_EMPTY_PATH);
-	STEP(channel_fd, "start the program", files_fd >= 0 ? -errno : execute(argv, env));
-	give_up(channel_fd, EPROTO, "start the program");
+		STEP(held->channel_fd, "take over the pipes", take_stdio(packet.fds));
+	files_fd = order.flags & HAS_FOURTH ? packet.fds[3] : -EBADF;
+	if (payload->ahead) { /* it has some of its own by now */
+		for (size_t i = 0; i < 3; i++)
+			(void)nc_fd_close(packet.fds[i]);
+	} else {
+		STEP(held->channel_fd, "close what came with the order",
+			keep_only(&held->channel_fd, files_fd));
+		files_fd = files_fd >= 0 ? FILES_FD : -EBADF;
+	}
+	/* those of what comes later may be others */
+	if (!(order.flags & (NC_ORDER_ZYGOTE | NC_ORDER_AHEAD)))
+		STEP(held->channel_fd, "set limits", set_limits(payload, &order.limits));
+	STEP(held->channel_fd, "change the directory", go_to(order.dir));
+	if (order.flags & NC_ORDER_PACK) {
+		STEP(held->channel_fd, "put the files", nc_put(files_fd, failed));
+		(void)close(files_fd);
+	}
+	if (order.flags & NC_ORDER_AHEAD)
+		STEP(held->channel_fd, "keep the channel", keep_channel(payload, held, env));
+	if (order.flags & NC_ORDER_ZYGOTE)
+		STEP(held->channel_fd, "keep the socket", checked(fcntl(FILES_FD, F_SETFD, 0)));
+	*ret_program = (struct nc_child_program){argv, env, (order.flags & NC_ORDER_FILES) != 0};
+}
+
+_Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_child_program *program)
+{
+	if (program->is_files)
+		(void)syscall(
+			SYS_execveat, FILES_FD, "", program->argv, program->env, AT_EMPTY_PATH);
+	STEP(held->channel_fd, "start the program",
+		program->is_files ? -errno : execute(program->argv, program->env));
+	give_up(held->channel_fd, EPROTO, "start the program");
+}
+
+/* Into the box's groups and namespaces; a child that was lent is in the latter already. */
+static void enter_box(const struct nc_payload *payload, int channel)
+{
+	/* a zygote's children enter other boxes, which only who is outside of one can */
+	const int spaces = (payload->zygote ? 0 : CLONE_NEWUSER) |
+			   (payload->tier == NC_BOX_CONTAINER ? CLONE_NEWNS | CLONE_NEWNET |
+									CLONE_NEWIPC | CLONE_NEWUTS
+							      : 0);
+
+	for (size_t i = 0; i < payload->n_join; i++)
+		STEP(channel, "join the box's control group",
+			checked((int)write(payload->join_fds[i], "0", 1)));
+	if (!payload->lent) {
+		/* when the host runs out of memory, boxes go first */
+		STEP(channel, "offer itself to the OOM killer",
+			nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
+		/* before the box is entered: the files of the groups are the host root's */
+		STEP(channel, "join the box's control group", join(payload->group));
+		if (payload->box_fd >= 0)
+			STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
+	}
+	/* its top is the group that the payload is in by now */
+	if (payload->tier == NC_BOX_CONTAINER)
+		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
+}
+
+/* A zygote runs nothing foreign, and what it forbids itself its children would never have. */
+static int restrict_zygote(struct nc_held *held)
+{
+	held->landlock = nc_fence_scopes();
+	return held->landlock < 0 ? held->landlock : 0;
+}
+
+void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
+{
+	struct nc_held held = {.channel_fd = payload->channel_fd};
+	int listener_fd = -EBADF, terminal_fd = -EBADF, door_fd = -EBADF;
+
+	/* nothing foreign runs that the spawner could not end */
+	if (payload->go_fd >= 0)
+		STEP(held.channel_fd, "wait for the spawner", wait_for_go(payload->go_fd));
+	if (payload->sweeps)
+		_exit(-sweep(payload->host_pid_ns));
+	STEP(held.channel_fd, "leave the caller's keyring", leave_keyring());
+	enter_box(payload, held.channel_fd);
+	STEP(held.channel_fd, "start a session", checked(setsid()));
+	if (!payload->lent) /* the zygote has done it, and has some of its own by now */
+		STEP(held.channel_fd, "reset signals", reset_signals());
+	STEP(held.channel_fd, "leave the spawner's priority", leave_priority());
+	(void)umask(022);
+	STEP(held.channel_fd, "close the spawner's descriptors",
+		keep_only(&held.channel_fd, -EBADF));
+	STEP(held.channel_fd, "set limits", set_usual_limits());
+	if (payload->door) { /* while it may take that port */
+		door_fd = open_door();
+		STEP(held.channel_fd, "open the door", door_fd);
+		if (payload->guests)
+			door_fd = pack_door(door_fd);
+		STEP(held.channel_fd, "open it to guests", door_fd);
+	}
+	if (!payload->keeps_id) {
+		STEP(held.channel_fd, "close the ways to capabilities", nc_caps_bound());
+		STEP(held.channel_fd, "become the sandbox's user", become(payload->id));
+	}
+	STEP(held.channel_fd, "drop capabilities", nc_caps_set(0));
+	if (payload->terminal) { /* it belongs to whoever opens it */
+		terminal_fd = open_terminal();
+		STEP(held.channel_fd, "open a terminal", terminal_fd);
+	}
+	STEP(held.channel_fd, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+	STEP(held.channel_fd, "die with the spawner", die_with_parent());
+	if (payload->zygote) {
+		STEP(held.channel_fd, "restrict by Landlock", restrict_zygote(&held));
+	} else {
+		held.landlock = load_fence(payload);
+		STEP(held.channel_fd, "restrict by Landlock", held.landlock);
+		STEP(held.channel_fd, "restrict system calls",
+			load_filter(payload, held.landlock, &listener_fd));
+	}
+	held.listens = listener_fd >= 0;
+	STEP(held.channel_fd, "tell by what it is held",
+		tell_held(held.channel_fd, held.landlock, listener_fd, terminal_fd, door_fd));
+	(void)nc_fd_close(listener_fd);
+	*ret_held = held;
 }
 
 _Noreturn void nc_child_payload(const struct nc_payload *payload)
 {
-	const int spaces =
-		payload->tier == NC_BOX_CONTAINER
-			? CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS
-			: CLONE_NEWUSER;
-	int channel = payload->channel_fd;
-	int landlock, listener_fd = -EBADF, terminal_fd = -EBADF, door_fd = -EBADF;
+	struct nc_child_program program;
+	struct nc_held held;
 
 	/* or it would never see the spawner's end close */
 	(void)nc_fd_close(payload->other_fd);
-	/* nothing foreign runs that the spawner could not end */
-	if (payload->go_fd >= 0)
-		STEP(channel, "wait for the spawner", wait_for_go(payload->go_fd));
-	if (payload->sweeps)
-		_exit(-sweep(payload->host_pid_ns));
-	STEP(channel, "leave the caller's keyring", leave_keyring());
-	/* when the host runs out of memory, boxes go first */
-	STEP(channel, "offer itself to the OOM killer",
-		nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
-	/* before the box is entered: the files of the groups are the host root's */
-	STEP(channel, "join the box's control group", join(payload->group));
-	if (payload->box_fd >= 0)
-		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
-	/* its top is the group that the payload is in by now */
-	if (payload->tier == NC_BOX_CONTAINER)
-		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
-	STEP(channel, "start a session", checked(setsid()));
-	STEP(channel, "reset signals", reset_signals());
-	STEP(channel, "leave the spawner's priority", leave_priority());
-	(void)umask(022);
-	STEP(channel, "close the spawner's descriptors", keep_only(&channel, -EBADF));
-	STEP(channel, "set limits", set_usual_limits());
-	if (payload->door) { /* while it may take that port */
-		door_fd = open_door();
-		STEP(channel, "open the door", door_fd);
-		if (payload->guests)
-			door_fd = pack_door(door_fd);
-		STEP(channel, "open it to guests", door_fd);
-	}
-	if (!payload->keeps_id) {
-		STEP(channel, "close the ways to capabilities", nc_caps_bound());
-		STEP(channel, "become the sandbox's user", become(payload->id));
-	}
-	STEP(channel, "drop capabilities", nc_caps_set(0));
-	if (payload->terminal) { /* it belongs to whoever opens it */
-		terminal_fd = open_terminal();
-		STEP(channel, "open a terminal", terminal_fd);
-	}
-	STEP(channel, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
-	STEP(channel, "die with the spawner", die_with_parent());
-	landlock = load_fence(payload);
-	STEP(channel, "restrict by Landlock", landlock);
-	STEP(channel, "restrict system calls", load_filter(payload, landlock, &listener_fd));
-	STEP(channel, "tell by what it is held",
-		tell_held(channel, landlock, listener_fd, terminal_fd, door_fd));
-	follow_order(payload, channel, landlock, listener_fd >= 0);
+	nc_child_hold(payload, &held);
+	nc_child_follow(payload, &held, &program);
+	nc_child_execute(&held, &program);
 }

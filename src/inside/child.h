@@ -32,8 +32,13 @@ struct nc_payload {
 	enum nc_box_tier tier;
 	int box_fd; /* pidfd of the box's first process; -EBADF: there is none */
 	int channel_fd;
-	int other_fd;	      /* the spawner's end of the channel */
-	int go_fd;	      /* a byte comes when the spawner holds us; -EBADF: it does already */
+	int other_fd; /* the spawner's end of the channel */
+	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
+	bool zygote;  /* its children are lent to other boxes: it enters this one's root only */
+	bool ahead;   /* it is its program already, and takes the order as that */
+	bool lent;    /* a zygote's child: it is in the box's namespaces already */
+	const int *join_fds; /* and joins these groups, which it could not open */
+	size_t n_join;
 	bool alone;	      /* it may make no processes */
 	bool sweeps;	      /* all it does is to end what else is in the box's pid namespace */
 	uint64_t host_pid_ns; /* the inode of the pid namespace in which that must not be done */
@@ -53,6 +58,28 @@ struct nc_payload_report {
 	unsigned char held, landlock, listens, terminal, door;
 };
 
+/* By what it is held. */
+struct nc_held {
+	int channel_fd;
+	int landlock;
+	bool listens;
+};
+
+/* What its order wants it to become. */
+struct nc_child_program {
+	char **argv, **env;
+	bool is_files; /* nacre-files, which is open */
+};
+
+/* Its life in three parts, each of which ends it with a report if it fails: it locks itself in, */
+void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held);
+/* waits for its order and does what the filter allows of it; the strings are static, */
+void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
+	struct nc_child_program *ret_program);
+/* and becomes the program. */
+_Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_child_program *program);
+
+/* All three. */
 _Noreturn void nc_child_payload(const struct nc_payload *payload);
 
 #endif

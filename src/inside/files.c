@@ -4,7 +4,9 @@
  *	nacre-files put				a stream of files on standard input, to here
  *	nacre-files get BYTES FILES PATTERN...	what matches from here, to standard output
  *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO, touched PATH...
- *(tree_verbs.c)
+ *		(tree_verbs.c)
+ *	nacre-files watch DEEP PATH (watch_verb.c)
+ *	nacre-files pack MAX PATH, unpack PATH, save MAX NAME, restore NAME (tar_verbs.c)
  *
  * Theory of operation: it runs as a command of the box, behind everything that holds any other, so
  * that a link, a FIFO or a device planted there reaches nothing that the box could not. Nothing
@@ -30,13 +32,11 @@
 #include "base/limits.h"
 #include "base/pack.h"
 #include "base/parse.h"
-#include "base/path.h"
 #include "base/text.h"
+#include "inside/put.h"
 #include "inside/tree_verbs.h"
 
-#define CHUNK (128U * 1024)
 #define DEPTH_MAX 64
-#define DAY_S (24 * 60 * 60)
 /* Entries that are looked at, of all kinds: hostile trees are large. */
 #define ENTRIES_MAX 200000U
 
@@ -48,103 +48,12 @@ static int fail(int r, const char *path)
 	return r;
 }
 
-/* Opens the directory of path's last name, which is made if it is missing; no openat2() here. */
-static int open_parent(const char *path, const char **ret_name)
-{
-	cleanup_close int at_fd = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const char *slash;
-
-	if (at_fd < 0)
-		return -errno;
-	for (; (slash = strchr(path, '/')); path = slash + 1) {
-		char name[NC_NAME_MAX + 1];
-		int fd;
-
-		(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
-		if (mkdirat(at_fd, name, 0755) < 0 && errno != EEXIST)
-			return -errno;
-		fd = openat(at_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		(void)nc_fd_close(at_fd);
-		at_fd = fd;
-	}
-	*ret_name = path;
-	return take_fd(at_fd);
-}
-
-/* A fresh file, in place of what has its name. */
-static int create(const char *path, bool executable)
-{
-	const char *name;
-	cleanup_close int parent_fd = open_parent(path, &name);
-	int fd;
-
-	if (parent_fd < 0)
-		return parent_fd;
-	if (unlinkat(parent_fd, name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	fd = openat(parent_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		executable ? 0755 : 0644);
-	return fd < 0 ? -errno : fd;
-}
-
-static int copy(int from_fd, int to_fd, uint64_t size)
-{
-	static char chunk[CHUNK];
-
-	while (size > 0) {
-		ssize_t n = nc_fd_read_upto(from_fd, chunk, size < CHUNK ? (size_t)size : CHUNK);
-		int r;
-
-		if (n <= 0)
-			return n < 0 ? (int)n : -ENODATA;
-		r = nc_fd_write_all(to_fd, chunk, (size_t)n);
-		if (r < 0)
-			return r;
-		size -= (uint64_t)n;
-	}
-	return 0;
-}
-
-/* Some weeks ago, and not read since. */
-static int make_old(int fd)
-{
-	const struct timespec then = {.tv_sec = time(NULL) - 37 * DAY_S};
-	const struct timespec both[] = {then, then};
-
-	return futimens(fd, both) < 0 ? -errno : 0;
-}
-
-static int put_file(const struct nc_pack_head *head, const char *path)
-{
-	cleanup_close int fd = nc_path_is_plain(path) ? create(path, head->executable) : -EINVAL;
-	int r = fd < 0 ? fd : copy(STDIN_FILENO, fd, head->size);
-
-	if (r == 0 && head->old)
-		r = make_old(fd);
-	return r < 0 ? fail(r, path) : 0;
-}
-
 static int put(void)
 {
-	unsigned char bytes[NC_PACK_HEAD_SIZE];
 	char path[NC_PATH_MAX + 1];
-	struct nc_pack_head head;
-	int r = 0;
+	int r = nc_put(STDIN_FILENO, path);
 
-	while (r == 0) {
-		if (nc_fd_read_upto(STDIN_FILENO, bytes, sizeof(bytes)) != sizeof(bytes) ||
-			nc_pack_get_head(bytes, &head) < 0 || head.kind == NC_PACK_SKIPPED)
-			return fail(-EBADMSG, "stdin");
-		if (head.kind == NC_PACK_END)
-			return 0;
-		if (nc_fd_read_upto(STDIN_FILENO, path, head.path_size) != head.path_size)
-			return fail(-EBADMSG, "stdin");
-		path[head.path_size] = '\0';
-		r = put_file(&head, path);
-	}
-	return r;
+	return r < 0 ? fail(r, path) : 0;
 }
 
 /* What is wanted, and what was found. */
@@ -277,7 +186,7 @@ static int get_file(struct search *search, const char *path)
 			S_ISREG(status.st_mode) ? EFBIG : EINVAL);
 	search->bytes_left -= size;
 	r = tell(NC_PACK_FILE, path, size, (status.st_mode & 0111) != 0, 0);
-	return r < 0 ? r : copy(fd, STDOUT_FILENO, size);
+	return r < 0 ? r : nc_copy(fd, STDOUT_FILENO, size);
 }
 
 static int get(int argc, char **argv)

@@ -10,6 +10,8 @@
  * on, and any libc. In a program that is no CPython it does nothing, and is handed on to what that
  * executes.
  *
+ * A zygote (zygote.c) has it linked in (NC_HOOK_LINKED), and begins it when its program is known.
+ *
  * This is no boundary. Machine code (ctypes, an extension) can undo it; the box holds that.
  */
 #include <stdbool.h>
@@ -27,6 +29,10 @@
 #include <unistd.h>
 
 #include "base/hookwire.h"
+
+#ifdef NC_HOOK_LINKED
+#include "inside/hook.h"
+#endif
 
 /* What Python says of itself; nothing here depends on the layout of an object. */
 typedef struct object object;
@@ -605,6 +611,7 @@ static void leave_environment(char **variable)
 		*variable = variable[1];
 }
 
+#ifndef NC_HOOK_LINKED
 /* The first bytes of the object in memory; the linker knows where. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
@@ -642,6 +649,7 @@ static void leave_file(void)
 		if (parts[i].p_type == PT_LOAD)
 			copy_part(&parts[i]);
 }
+#endif
 
 static bool refuses_something(void)
 {
@@ -658,27 +666,43 @@ _Noreturn static void give_up(const char *reason)
 	_exit(125);
 }
 
-__attribute__((constructor)) static void begin(void)
+/* Where the variable is that names this object: finds what it is to know, and leaves both. */
+static void begin(char **variable)
 {
-	char **variable = environ, path[PATH_SIZE];
 	bool can_hook = PySys_AddAuditHook && PyFrame_GetCode && PyFrame_GetBack;
+	char path[PATH_SIZE];
 
-	if (!Py_IsInitialized) /* no CPython: perhaps what it executes is one */
-		return;
-	while (variable && *variable && !begins(*variable, "LD_PRELOAD="))
-		variable++;
-	if (!variable || !*variable)
-		return;
 	(void)snprintf(path, sizeof(path), "%s", *variable + strlen("LD_PRELOAD="));
 	path[strcspn(path, " :")] = '\0';
 	if (!ends(path, ".nacre") || !load(path))
 		give_up("nacre: the policy for Python cannot be read\n");
 	leave_environment(variable);
 	(void)unlink(path);
+#ifndef NC_HOOK_LINKED
 	leave_file();
+#endif
 	if (!can_hook && refuses_something())
 		give_up("nacre: this Python is older than 3.9, and the policy cannot hold it\n");
 	open_report();
 	if (can_hook && PySys_AddAuditHook(on_event, NULL) < 0)
 		give_up("nacre: the policy cannot hold this Python\n");
 }
+
+#ifdef NC_HOOK_LINKED
+void nc_hook_begin(char **variable)
+{
+	begin(variable);
+}
+#else
+__attribute__((constructor)) static void loaded(void)
+{
+	char **variable = environ;
+
+	if (!Py_IsInitialized) /* no CPython: perhaps what it executes is one */
+		return;
+	while (variable && *variable && !begins(*variable, "LD_PRELOAD="))
+		variable++;
+	if (variable && *variable)
+		begin(variable);
+}
+#endif

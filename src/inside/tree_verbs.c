@@ -22,6 +22,8 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "inside/tar_verbs.h"
+#include "inside/watch_verb.h"
 #include "kernel/tree.h"
 
 #define CHUNK (128U * 1024)
@@ -42,21 +44,23 @@ static int tell_entry(const char *name, const struct stat *status)
 	return n < 0 ? -EIO : 0;
 }
 
-static int do_stat(char **argv)
+static int do_stat(char **argv, struct nacre_err *err)
 {
 	struct stat status;
 
+	(void)err;
 	if (stat(argv[0], &status) < 0 && lstat(argv[0], &status) < 0)
 		return -errno;
 	return tell_entry(argv[0], &status);
 }
 
-static int do_list(char **argv)
+static int do_list(char **argv, struct nacre_err *err)
 {
 	cleanup_closedir DIR *dir = opendir(argv[0]);
 	struct dirent *entry;
 	size_t left = NC_LISTING_MAX;
 
+	(void)err;
 	if (!dir)
 		return -errno;
 	while ((errno = 0, entry = readdir(dir))) {
@@ -87,11 +91,12 @@ static int copy(int from_fd, int to_fd)
 }
 
 /* Regular files only: whoever asks for a FIFO would wait for ever. */
-static int do_read(char **argv)
+static int do_read(char **argv, struct nacre_err *err)
 {
 	cleanup_close int fd = open(argv[0], O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	struct stat status;
 
+	(void)err;
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
 	if (!S_ISREG(status.st_mode))
@@ -114,11 +119,12 @@ static int make_above(char *path)
 	return 0;
 }
 
-static int do_make(char **argv)
+int nc_verb_make(char **argv, struct nacre_err *err)
 {
 	struct stat status;
 	int r = make_above(argv[0]);
 
+	(void)err;
 	if (r == 0 && mkdir(argv[0], 0755) < 0)
 		r = -errno;
 	if (r == -EEXIST && stat(argv[0], &status) == 0 && S_ISDIR(status.st_mode))
@@ -127,13 +133,14 @@ static int do_make(char **argv)
 }
 
 /* Whole or not at all: a fresh name beside it first. */
-static int do_write(char **argv)
+static int do_write(char **argv, struct nacre_err *err)
 {
 	char fresh[NC_PATH_MAX + 16];
 	struct stat status;
 	uint64_t mode;
 	int fd, r = make_above(argv[1]);
 
+	(void)err;
 	if (r < 0)
 		return r;
 	if (nc_parse_u64(argv[0], 0, 0777, &mode) < 0)
@@ -153,21 +160,23 @@ static int do_write(char **argv)
 	return r;
 }
 
-static int do_move(char **argv)
+static int do_move(char **argv, struct nacre_err *err)
 {
 	int r = make_above(argv[1]);
 
+	(void)err;
 	if (r < 0)
 		return r;
 	return rename(argv[0], argv[1]) < 0 ? -errno : 0;
 }
 
-static int do_remove(char **argv)
+static int do_remove(char **argv, struct nacre_err *err)
 {
 	char *slash = strrchr(argv[0], '/');
 	cleanup_close int dir_fd = -EBADF;
 	struct stat status;
 
+	(void)err;
 	if (!slash || !slash[1])
 		return -EINVAL;
 	if (lstat(argv[0], &status) < 0)
@@ -183,10 +192,11 @@ static int do_remove(char **argv)
  * Whether each of some old files was read or changed since it was put here, as a digit: the first
  * reading gives it another time of access than of change. Then takes away what is still as old.
  */
-static int do_touched(char **argv)
+static int do_touched(char **argv, struct nacre_err *err)
 {
 	const time_t recent = time(NULL) - 24 * 60 * 60;
 
+	(void)err;
 	for (; *argv; argv++) {
 		struct stat status;
 		bool there = lstat(*argv, &status) == 0 && S_ISREG(status.st_mode);
@@ -210,21 +220,27 @@ static int do_touched(char **argv)
 static const struct {
 	const char *name;
 	int words; /* -1: any */
-	int (*run)(char **argv);
+	int (*run)(char **argv, struct nacre_err *err);
 } verbs[] = {
 	{"stat", 1, do_stat},
 	{"list", 1, do_list},
 	{"read", 1, do_read},
 	{"write", 2, do_write},
-	{"make", 1, do_make},
+	{"make", 1, nc_verb_make},
 	{"move", 2, do_move},
 	{"remove", 1, do_remove},
 	{"touched", -1, do_touched},
+	{"watch", 2, nc_verb_watch},
+	{"pack", 2, nc_verb_pack},
+	{"unpack", 1, nc_verb_unpack},
+	{"save", 2, nc_verb_save},
+	{"restore", 1, nc_verb_restore},
 };
 
 int nc_tree_verb(int argc, char **argv)
 {
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+		struct nacre_err err = {0};
 		int r;
 
 		if (!nc_streq(verbs[i].name, argv[0]) ||
@@ -233,11 +249,11 @@ int nc_tree_verb(int argc, char **argv)
 		for (int k = 1; k < argc; k++)
 			if (strlen(argv[k]) > NC_PATH_MAX)
 				return ENAMETOOLONG;
-		r = verbs[i].run(argv + 1);
+		r = verbs[i].run(argv + 1, &err);
 		if (r == 0 && fflush(stdout) != 0)
 			r = -EIO;
 		if (r < 0)
-			fprintf(stderr, "%s\n", nc_errno_text(r));
+			fprintf(stderr, "%s\n", err.code < 0 ? err.message : nc_errno_text(r));
 		return -r;
 	}
 	return -1;

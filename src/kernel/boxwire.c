@@ -42,8 +42,8 @@ _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is
 
 size_t nc_box_order_fds(const struct nc_box_order *order)
 {
-	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_IMAGE ? 1U : 0U) +
-	       order->n_layers +
+	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_PACK ? 1U : 0U) +
+	       (order->flags & NC_ORDER_IMAGE ? 1U : 0U) + order->n_layers +
 	       ((order->flags & (NC_ORDER_KEEP | NC_ORDER_TTY)) == NC_ORDER_KEEP ? 3U : 0U);
 }
 
@@ -69,7 +69,8 @@ bool nc_box_is_neutral(const struct nc_box_order *order)
 {
 	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
 	       order->home == 0 &&
-	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME |
+					NC_ORDER_ZYGOTE));
 }
 
 static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
@@ -121,6 +122,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 
 	nc_wire_put_u64(out, order->id);
 	nc_wire_put_u64(out, order->home);
+	nc_wire_put_u64(out, order->zygote);
 	limit_fields(&limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		nc_wire_put_u64(out, *fields[i]);
@@ -143,6 +145,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 
 	*ret_order = (struct nc_box_order){.id = nc_wire_get_u64(in)};
 	ret_order->home = nc_wire_get_u64(in);
+	ret_order->zygote = nc_wire_get_u64(in);
 	limit_fields(&ret_order->limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		*fields[i] = nc_wire_get_u64(in);

@@ -17,9 +17,11 @@ enum nc_box_message {
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
 	NC_BOX_RUN,	  /* struct nc_box_order; fds: see nc_box_order_fds */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
-	NC_BOX_READY,	  /* u32: how many neutral boxes to keep prepared from now on */
-	NC_BOX_FORGET,	  /* u64 id: the end of a kept box has been taken note of */
-	NC_BOX_NEXT,	  /* struct nc_box_order with its streams, for a box that stays */
+	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children; 0: with
+	   none */
+	NC_BOX_READY,
+	NC_BOX_FORGET, /* u64 id: the end of a kept box has been taken note of */
+	NC_BOX_NEXT,   /* struct nc_box_order with its streams, for a box that stays */
 	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
 	NC_BOX_SIGNAL,
 	NC_BOX_FREEZE, /* u64 id, u8: whether it and those at home in it stand still */
@@ -47,7 +49,7 @@ enum nc_box_message {
 /* Where a box shows its layers, and its image nothing: the number follows. */
 #define NC_BOX_LAYER "/opt/nacre/layer"
 /* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
-#define NC_WORKER_HEIRS_MAX 16
+#define NC_WORKER_HEIRS_MAX 28
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 
@@ -101,13 +103,19 @@ enum nc_box_order_flag {
 	 */
 	NC_ORDER_HOME = 1 << 8,
 	NC_ORDER_ALONE = 1 << 9, /* in a process box: it can make no processes */
+	/* files (base/pack.h) come with it, through a pipe, for its working directory */
+	NC_ORDER_PACK = 1 << 10,
+	/* its program is a zygote: NC_BOX_READY with its id makes it lend its children to boxes */
+	NC_ORDER_ZYGOTE = 1 << 11,
+	/* its program is started now, and told what to run by NC_BOX_NEXT; STARTED: it waits */
+	NC_ORDER_AHEAD = 1 << 12,
 	/*
 	 * Others come in to it: what is handed out as its door is a SOCK_SEQPACKET socket in which
 	 * one message waits, with the door and NC_DOOR_GUESTS unconnected TCP sockets of its
 	 * network
 	 */
-	NC_ORDER_GUESTS = 1 << 10,
-	NC_ORDER_FLAGS = (1 << 11) - 1,
+	NC_ORDER_GUESTS = 1 << 13,
+	NC_ORDER_FLAGS = (1 << 14) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -119,6 +127,7 @@ enum nc_box_order_flag {
 struct nc_box_order {
 	uint64_t id;
 	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
+	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
 	struct nc_box_limits limits;
 	enum nc_box_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */
@@ -219,8 +228,8 @@ struct nc_box_end {
 
 /*
  * How many descriptors come with an order: stdin, stdout and stderr of the payload (not with a
- * terminal), the image (if one is named), the layers, the worker's own ends of the three (to be
- * kept).
+ * terminal), the pipe with its files, the image (if one is named), the layers, the worker's own
+ * ends of the three (to be kept).
  */
 size_t nc_box_order_fds(const struct nc_box_order *order);
 

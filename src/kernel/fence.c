@@ -155,8 +155,8 @@ static int allow_all(int ruleset_fd, const struct nc_fence_path *paths, size_t n
 	return r;
 }
 
-/* A ruleset that handles all that this kernel knows of. Returns its ABI, or as nc_fence_payload. */
-static int make_ruleset(uint64_t net, int *ret_fd)
+/* A ruleset that handles these, and the scopes. Returns the ABI, or as nc_fence_payload. */
+static int make_ruleset(bool files, uint64_t net, int *ret_fd)
 {
 	long abi = syscall(
 		SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -168,7 +168,7 @@ static int make_ruleset(uint64_t net, int *ret_fd)
 
 	if (abi <= 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	attributes.fs = known_rights((int)abi);
+	attributes.fs = files ? known_rights((int)abi) : 0;
 	attributes.net = abi >= 4 ? net : 0;
 	fd = syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 	if (fd < 0)
@@ -186,7 +186,7 @@ int nc_fence_payload(
 	const struct nc_fence *fence, const struct nc_fence_path *extra, size_t n_extra)
 {
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(fence->takes_tcp ? NET_ALL : 0, &ruleset_fd);
+	int abi = make_ruleset(true, fence->takes_tcp ? NET_ALL : 0, &ruleset_fd);
 	int r;
 
 	if (abi <= 0)
@@ -196,6 +196,18 @@ int nc_fence_payload(
 		r = allow_all(ruleset_fd, extra, n_extra, abi);
 	if (r == 0)
 		r = restrict_self(ruleset_fd);
+	return r < 0 ? r : abi;
+}
+
+int nc_fence_scopes(void)
+{
+	cleanup_close int ruleset_fd = -EBADF;
+	int abi = make_ruleset(false, 0, &ruleset_fd);
+	int r;
+
+	if (abi <= 0) /* ENOMSG: before ABI 6 it would handle nothing */
+		return abi == -ENOMSG ? 0 : abi;
+	r = restrict_self(ruleset_fd);
 	return r < 0 ? r : abi;
 }
 
@@ -218,7 +230,7 @@ static int fence_ours(const int *fds, size_t n_fds, uint64_t rights, const int *
 	size_t n_readable, uint64_t net)
 {
 	cleanup_close int ruleset_fd = -EBADF;
-	int abi = make_ruleset(net, &ruleset_fd);
+	int abi = make_ruleset(true, net, &ruleset_fd);
 	int r;
 
 	if (abi <= 0)
@@ -262,8 +274,8 @@ int nc_fence_stores(const int *store_fds, size_t n_stores)
 int nc_fence_server(
 	const int *store_fds, size_t n_stores, const int *readable_fds, size_t n_readable)
 {
-	return fence_ours(
-		store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, readable_fds, n_readable, NET_ALL);
+	return fence_ours(store_fds, n_stores, ~(uint64_t)FS_NOT_IN_STORES, readable_fds,
+		n_readable, NET_ALL);
 }
 
 int nc_fence_reader(const char *readable_dir)

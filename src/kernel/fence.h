@@ -51,6 +51,12 @@ int nc_fence_payload(
 	const struct nc_fence *fence, const struct nc_fence_path *extra, size_t n_extra);
 
 /*
+ * Only keeps signals and abstract sockets inside, for who has children that must do more. Returns
+ * the ABI as above; 0 also where that keeps nothing.
+ */
+int nc_fence_scopes(void);
+
+/*
  * Takes every file, TCP port, abstract socket and signal to others away from this process, for
  * good; descriptors that are open stay. For our own programs once they have read what they need.
  * Returns as nc_fence_payload does.

@@ -275,6 +275,8 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 	{"servers of others, and their names", NC_IN_COURIER, 0,
 		"connect sendto recvfrom sendmmsg getsockname getpeername getsockopt setsockopt "
 		"uname clock_nanosleep nanosleep futex"},
+	{"what programs print, from their pipes into memory that outlives it", NC_IN_SERVER, 0,
+		"splice fallocate"},
 	{"room on the disk of its state", NC_IN_SERVER, 0,
 		"fstatfs"},
 };

@@ -133,8 +133,11 @@ void nc_live_remove(struct nc_live *live, const char *id)
 
 static int append_lost(struct nc_journal *journal, const char *id, const char *run)
 {
-	char body[64];
-	int n = snprintf(body, sizeof(body), "{\"status\":\"lost\",\"run\":\"%s\"}", run);
+	char body[160];
+	int n = snprintf(body, sizeof(body),
+		"{\"status\":\"lost\",\"error\":\"What executed it died before it had ended\","
+		"\"run\":\"%s\"}",
+		run);
 	const struct nc_entry entry = {.from = NC_FROM_RECORDER,
 		.kind = NC_RECORD_EXECUTION,
 		.event = "lost",

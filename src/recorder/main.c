@@ -1,18 +1,19 @@
 /*
  * nacre-recorder: writes the history, and nothing but it.
  *
- *	nacre-recorder BLOB_BYTES JOURNAL_BYTES DAYS WITNESS
+ *	nacre-recorder BLOB_BYTES JOURNAL_BYTES DAYS WITNESS [PLACE]
  *
  * Theory of operation: `nacre` starts it before privilege is dropped, as a user of its own, with
  * its end of a socket pair to the worker as descriptor 3, with WITNESS 1 that of one to the spawner
- * as 4, and the directory of the history as 5; as 0 and 1 /dev/null. The other arguments are
- * limits, 0 for none. Worker and spawner tell what happens; each record becomes a line of the
- * journal. What is acknowledged has been written, and outlives all our processes; ten times a
- * second it is flushed to the disk.
+ * as 4, and the directory of the history as 5; as 0 and 1 /dev/null. With PLACE 1 the next worker
+ * meets us at descriptor 6 (base/meeting.h) when this one has died. The other arguments are limits,
+ * 0 for none. Worker and spawner tell what happens; each record becomes a line of the journal. What
+ * is acknowledged has been written, and outlives all our processes; ten times a second it is
+ * flushed to the disk.
  *
- * A worker that breaks the rules is not listened to any more, and that is recorded. We end when
- * both sockets are closed; signals of a terminal or a service manager end the others, and thereby
- * us.
+ * A worker that breaks the rules is not listened to any more, and that is recorded. What a worker
+ * has begun and not ended is lost when it goes. We end when all sockets are closed; signals of a
+ * terminal or a service manager end the others, and thereby us.
  *
  * Stages of locking in: (1) the history is the working directory, nothing else is open, and no
  * signal ends us; (2) nothing but the history can be reached (Landlock); (3) only what files are
@@ -34,6 +35,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/meeting.h"
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/recordwire.h"
@@ -47,6 +49,7 @@
 #define WORKER_FD 3
 #define WITNESS_FD 4
 #define HISTORY_FD 5
+#define PLACE_FD 6
 #define EXIT_SELF 125
 
 /* What power may cost. */
@@ -61,6 +64,7 @@ struct recorder {
 	struct nc_live live;
 	int worker_fd;
 	int witness_fd;
+	int place_fd; /* where the next worker comes in; or -EBADF */
 	bool greeted;
 	uint32_t lost;		  /* executions of recorders that have died */
 	uint64_t dropped;	  /* notes that could not be written */
@@ -149,10 +153,8 @@ static void send_reply(void)
 {
 	int r = nc_wire_send(recorder.worker_fd, &recorder.reply, NULL, 0);
 
+	/* one that has gone is told nothing any more; what it said is heard to the end */
 	recorder.reply_waits = r == -EAGAIN;
-	if (r == 0 || r == -EAGAIN)
-		return;
-	recorder.worker_fd = nc_fd_close(recorder.worker_fd); /* it has gone */
 }
 
 static struct nc_wire_out *begin_reply(enum nc_record_message type)
@@ -361,10 +363,26 @@ static void receive(void)
 		handle_packet();
 	else if (r == -EBADMSG)
 		end_worker("a broken message");
-	else if (r != -EAGAIN)
+	else if (r != -EAGAIN &&
+		 r != -ECONNRESET) /* the latter: gone with mail unread, said once */
 		recorder.worker_fd = nc_fd_close(recorder.worker_fd);
 	for (size_t i = 0; i < recorder.packet.n_fds; i++)
 		recorder.packet.fds[i] = nc_fd_close(recorder.packet.fds[i]);
+}
+
+/* Who calls is the worker now; what the one before had sent was read. */
+static void meet(void)
+{
+	int fd = nc_meeting_take(recorder.place_fd);
+
+	if (fd == -ECONNRESET)
+		recorder.place_fd = nc_fd_close(recorder.place_fd);
+	if (fd < 0)
+		return;
+	(void)nc_fd_close(recorder.worker_fd);
+	(void)nc_live_lose_own(&recorder.live, &recorder.journal);
+	recorder.worker_fd = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? nc_fd_close(fd) : fd;
+	recorder.greeted = recorder.reply_waits = false;
 }
 
 /* ---- the witness ---- */
@@ -466,14 +484,15 @@ static void sweep(void)
 
 static void serve(void)
 {
-	while (recorder.worker_fd >= 0 || recorder.witness_fd >= 0) {
+	while (recorder.worker_fd >= 0 || recorder.witness_fd >= 0 || recorder.place_fd >= 0) {
 		struct pollfd events[] = {
 			{.fd = recorder.worker_fd,
 				.events = recorder.reply_waits ? POLLOUT : POLLIN},
 			{.fd = recorder.witness_fd, .events = POLLIN},
+			{.fd = recorder.place_fd, .events = POLLIN},
 		};
 		uint64_t next = recorder.flush_ns > 0 ? recorder.flush_ns : recorder.sweep_ns;
-		int n = poll(events, 2, nc_clock_left_ms(next));
+		int n = poll(events, 3, nc_clock_left_ms(next));
 
 		if (n > 0 && events[1].revents)
 			hear_witness();
@@ -481,6 +500,8 @@ static void serve(void)
 			send_reply();
 		else if (n > 0 && events[0].revents)
 			receive();
+		else if (n > 0 && events[2].revents)
+			meet();
 		if (recorder.worker_fd < 0 && recorder.live.count > 0)
 			(void)nc_live_lose_own(&recorder.live, &recorder.journal); /* or the next */
 		if (recorder.flush_ns > 0 && nc_clock_ns() >= recorder.flush_ns)
@@ -500,7 +521,7 @@ static int lock_in(struct nacre_err *err)
 	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
 		(void)signal(ignored[i], SIG_IGN);
 	/* whoever started us is not to wait for us because we hold one of its pipes */
-	if (close_range(HISTORY_FD + 1, ~0U, 0) < 0)
+	if (close_range(recorder.place_fd >= 0 ? PLACE_FD + 1 : HISTORY_FD + 1, ~0U, 0) < 0)
 		return nc_err_errno(err, -errno, "Close what is not ours");
 	if (fchdir(HISTORY_FD) < 0)
 		return nc_err_errno(err, -errno, "Enter the history");
@@ -515,17 +536,20 @@ static int lock_in(struct nacre_err *err)
 
 static int read_arguments(int argc, char **argv, uint64_t *ret_blobs)
 {
-	uint64_t days, witness;
+	uint64_t days, witness, place = 0;
 
-	if (argc != 5 || nc_parse_u64(argv[1], 0, INT64_MAX, ret_blobs) < 0 ||
+	if (argc < 5 || argc > 6 || nc_parse_u64(argv[1], 0, INT64_MAX, ret_blobs) < 0 ||
 		nc_parse_u64(argv[2], 0, INT64_MAX, &recorder.journal_bytes) < 0 ||
 		nc_parse_u64(argv[3], 0, 1000000, &days) < 0 ||
-		nc_parse_u64(argv[4], 0, 1, &witness) < 0)
+		nc_parse_u64(argv[4], 0, 1, &witness) < 0 ||
+		(argc == 6 && nc_parse_u64(argv[5], 0, 1, &place) < 0))
 		return -EINVAL;
 	recorder.max_age_s = days * SECONDS_PER_DAY;
 	recorder.worker_fd = WORKER_FD;
 	recorder.witness_fd = witness ? WITNESS_FD : nc_fd_close(WITNESS_FD);
+	recorder.place_fd = place ? PLACE_FD : -EBADF;
 	if (fcntl(WORKER_FD, F_SETFL, O_NONBLOCK) < 0 || fcntl(HISTORY_FD, F_SETFD, 0) < 0 ||
+		(place && fcntl(PLACE_FD, F_SETFL, O_NONBLOCK) < 0) ||
 		(witness && fcntl(WITNESS_FD, F_SETFL, O_NONBLOCK) < 0))
 		return -EINVAL;
 	return 0;

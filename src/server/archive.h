@@ -23,10 +23,11 @@ struct nc_archive;
 
 /*
  * Forks the reader, with the caller's rights: to be called before privilege is dropped, while there
- * is one thread, after the recorder has made the history. index_fd is a directory for its index.
- * Returns our end of the socket. It ends when that is closed everywhere.
+ * is one thread, after the recorder has made the history. index_fd is a directory for its index,
+ * place_fd its end of where it meets the next daemon (base/meeting.h); both stay the caller's.
+ * Returns our end of the socket. It ends when that and the place are closed everywhere.
  */
-int nc_archive_start(int index_fd, struct nacre_err *err);
+int nc_archive_start(int index_fd, int place_fd, struct nacre_err *err);
 
 /* Takes over the socket. */
 int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/limits.h"
+#include "base/meeting.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "recorder/blob.h"
@@ -33,6 +34,7 @@
 /* All that it holds when it is locked in. */
 struct archivist {
 	int socket_fd, history_fd;
+	int place_fd; /* where the next worker meets us */
 	struct nc_history *history;
 	bool has_key;
 	unsigned char key[NC_SHA256_SIZE]; /* that verifies the journal */
@@ -262,30 +264,45 @@ static int send_answer(int fd, json_t *reply)
 	return r;
 }
 
-static int serve(struct archivist *me)
+/* Answers what was asked in these bytes. -errno: it is no question, or nobody takes the answer. */
+static int take(struct archivist *me, struct nc_frame_in *in, const char *data, size_t size)
 {
-	struct nc_frame_in in = {.max = QUESTION_MAX, .max_values = 64};
-	static char chunk[CHUNK];
 	struct nacre_err err = {0};
-	ssize_t n;
 	int r = 0;
 
-	while (r >= 0 && (n = read(me->socket_fd, chunk, sizeof(chunk))) != 0) {
-		const char *at = chunk;
+	while (r >= 0 && size > 0) {
+		cleanup_json json_t *question = NULL;
+		size_t used;
 
-		if (n < 0)
-			return errno == EINTR ? 0 : -errno;
-		while (r >= 0 && n > 0) {
-			cleanup_json json_t *question = NULL;
-			size_t used;
+		r = nc_frame_take(in, data, size, &used, &question, &err);
+		if (r <= 0)
+			break;
+		r = send_answer(me->socket_fd, answer(me, question));
+		data += used;
+		size -= used;
+	}
+	return r;
+}
 
-			r = nc_frame_take(&in, at, (size_t)n, &used, &question, &err);
-			if (r <= 0)
-				break;
-			r = send_answer(me->socket_fd, answer(me, question));
-			at += used;
-			n -= (ssize_t)used;
-		}
+/* One worker after the other; what one has asked and not heard is nothing to the next. */
+static int serve(struct archivist *me)
+{
+	const struct nc_frame_in fresh = {.max = QUESTION_MAX, .max_values = 64};
+	struct nc_frame_in in = fresh;
+	static char chunk[CHUNK];
+	int r;
+
+	while ((r = nc_meeting_wait(&me->place_fd, &me->socket_fd)) > 0) {
+		ssize_t n = r == 1 ? read(me->socket_fd, chunk, sizeof(chunk)) : 0;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n > 0 && take(me, &in, chunk, (size_t)n) >= 0)
+			continue;
+		if (r == 1)
+			me->socket_fd = nc_fd_close(me->socket_fd);
+		nc_frame_in_done(&in);
+		in = fresh;
 	}
 	nc_frame_in_done(&in);
 	return r;
@@ -326,7 +343,7 @@ _Noreturn static void be_archivist(struct archivist *me, int state_fd, int index
 	_exit(r < 0 ? 125 : 0);
 }
 
-int nc_archive_start(int index_fd, struct nacre_err *err)
+int nc_archive_start(int index_fd, int place_fd, struct nacre_err *err)
 {
 	struct archivist me = {0};
 	int ends[2], state_fd = -EBADF;
@@ -339,13 +356,14 @@ int nc_archive_start(int index_fd, struct nacre_err *err)
 		return nc_err_errno(err, -errno, "Make a socket pair");
 	pid = fork();
 	if (pid == 0) {
-		int fds[] = {ends[1], me.history_fd, state_fd, index_fd};
+		int fds[] = {ends[1], place_fd, me.history_fd, state_fd, index_fd};
 
 		if (keep_only(fds, sizeof(fds) / sizeof(fds[0])) < 0)
 			_exit(125);
 		me.socket_fd = fds[0];
-		me.history_fd = fds[1];
-		be_archivist(&me, fds[2], fds[3]);
+		me.place_fd = fds[1];
+		me.history_fd = fds[2];
+		be_archivist(&me, fds[3], fds[4]);
 	}
 	(void)close(ends[1]);
 	(void)close(me.history_fd);

@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/meeting.h"
 #include "base/path.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
@@ -27,6 +28,7 @@
 #define TRIES 5U
 #define TIMEOUT_S 10U
 #define LOW_FD 3
+#define HIGH_FD 64
 
 /* What names and certificates are made from; Debian keeps the latter behind links. */
 static const struct nc_fence_path paths[] = {
@@ -53,26 +55,26 @@ static int post(const char *url, const char *id, const char *body, const char *s
 	return nc_dial_post(url, fields, body, TIMEOUT_S, err);
 }
 
-/* Whether the daemon is still there after so long. */
-static bool pause_for(int fd, unsigned int seconds)
+/* Whether anybody is still there after so long who could start a daemon. */
+static bool pause_for(int place_fd, unsigned int seconds)
 {
-	struct pollfd event = {.fd = fd};
+	struct pollfd event = {.fd = place_fd};
 
-	return poll(&event, 1, (int)seconds * 1000) == 0;
+	return place_fd >= 0 && poll(&event, 1, (int)seconds * 1000) == 0;
 }
 
 /*
- * Tries until it was taken, or was refused for good; longer and longer apart. Once the daemon has
- * gone, what is left is tried once.
+ * Tries until it was taken, or was refused for good; longer and longer apart. Once all
+ * have gone, what is left is tried once.
  */
 static void deliver(
-	int fd, const char *url, const char *id, const char *body, const char *signature)
+	int place_fd, const char *url, const char *id, const char *body, const char *signature)
 {
 	struct nacre_err err = {0};
 	int status = 0;
 
 	for (unsigned int i = 0; i < TRIES; i++) {
-		if (i > 0 && !pause_for(fd, 1U << (i - 1)))
+		if (i > 0 && !pause_for(place_fd, 1U << (i - 1)))
 			break;
 		err = (struct nacre_err){0};
 		status = post(url, id, body, signature, &err);
@@ -85,33 +87,44 @@ static void deliver(
 		NC_LOG_TEXT("reason", err.message), NC_LOG_INT("status", status > 0 ? status : 0));
 }
 
-static void serve(int fd, const struct nc_value *webhooks, const unsigned char *key)
+static void pass_on(int place_fd, const struct nc_value *webhooks, const unsigned char *key,
+	const char *body, size_t size)
 {
-	static char body[NC_COURIER_MESSAGE_MAX + 1];
 	unsigned char digest[NC_SHA256_SIZE];
 	char signature[NC_SHA256_HEX_SIZE];
-	ssize_t n;
+	cleanup_json json_t *message = NULL;
+	struct nacre_err err = {0};
+	const char *id;
 
-	while ((n = read(fd, body, sizeof(body) - 1)) != 0) {
-		cleanup_json json_t *message = NULL;
-		struct nacre_err err = {0};
-		const char *id;
+	if (nc_json_parse(body, size, &message, &err) < 0)
+		return;
+	id = json_string_value(json_object_get(message, "id"));
+	nc_hmac_sha256(key, body, size, digest);
+	nc_sha256_hex(digest, signature);
+	for (size_t i = 0; id && i < webhooks->n_list; i++)
+		deliver(place_fd, webhooks->list[i], id, body, signature);
+}
 
-		if (n < 0)
-			return;
-		body[n] = '\0';
-		if (nc_json_parse(body, (size_t)n, &message, &err) < 0)
+/* One daemon after the other, to the last message of each. */
+static void serve(int fd, int place_fd, const struct nc_value *webhooks, const unsigned char *key)
+{
+	static char body[NC_COURIER_MESSAGE_MAX + 1];
+	int r;
+
+	while ((r = nc_meeting_wait(&place_fd, &fd)) > 0) {
+		ssize_t n = r == 1 ? read(fd, body, sizeof(body) - 1) : 1;
+
+		if (n <= 0)
+			fd = nc_fd_close(fd);
+		if (r == 2 || n <= 0)
 			continue;
-		id = json_string_value(json_object_get(message, "id"));
-		nc_hmac_sha256(key, body, (size_t)n, digest);
-		nc_sha256_hex(digest, signature);
-		for (size_t i = 0; id && i < webhooks->n_list; i++)
-			deliver(fd, webhooks->list[i], id, body, signature);
+		body[n] = '\0';
+		pass_on(place_fd, webhooks, key, body, (size_t)n);
 	}
 }
 
-_Noreturn static void be_courier(
-	int fd, const struct nc_value *webhooks, const unsigned char *key, bool ranges)
+_Noreturn static void be_courier(int fd, int place_fd, const struct nc_value *webhooks,
+	const unsigned char *key, bool ranges)
 {
 	int r;
 
@@ -119,8 +132,12 @@ _Noreturn static void be_courier(
 	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = dup2(fd, LOW_FD) < 0 || close_range(LOW_FD + 1, ~0U, 0) < 0 ? -errno
-									: nc_privilege_drop(ranges);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	r = dup2(fd, LOW_FD) < 0 || dup2(place_fd, LOW_FD + 1) < 0 ||
+			    close_range(LOW_FD + 2, ~0U, 0) < 0
+		    ? -errno
+		    : nc_privilege_drop(ranges);
 	if (r == 0)
 		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
 	if (r >= 0)
@@ -129,7 +146,7 @@ _Noreturn static void be_courier(
 		nc_log(NC_LOG_ERROR, "Webhooks are not served",
 			NC_LOG_TEXT("reason", nc_errno_text(r)));
 	else
-		serve(LOW_FD, webhooks, key);
+		serve(LOW_FD, LOW_FD + 1, webhooks, key);
 	_exit(r < 0 ? 125 : 0);
 }
 
@@ -151,8 +168,8 @@ static int get_key(int dir_fd, unsigned char ret_key[static NC_SHA256_SIZE], str
 	return r < 0 ? nc_err_errno(err, r, "Read serve/" KEY_NAME) : 0;
 }
 
-int nc_courier_start(
-	const struct nc_value *webhooks, int dir_fd, bool ranges, struct nacre_err *err)
+int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, bool ranges,
+	struct nacre_err *err)
 {
 	unsigned char key[NC_SHA256_SIZE];
 	int ends[2], r = get_key(dir_fd, key, err);
@@ -164,7 +181,7 @@ int nc_courier_start(
 		return nc_err_errno(err, -errno, "Make a socket pair");
 	pid = fork();
 	if (pid == 0)
-		be_courier(ends[1], webhooks, key, ranges);
+		be_courier(ends[1], place_fd, webhooks, key, ranges);
 	explicit_bzero(key, sizeof(key));
 	(void)close(ends[1]);
 	if (pid < 0) {

@@ -25,10 +25,11 @@ extern const struct nc_fence nc_courier_fence;
 
 /*
  * Forks it, with the caller's rights: to be called before privilege is dropped, while there is one
- * thread. dir_fd: where its key is, or is made. Returns our end of a SOCK_SEQPACKET pair, which
- * takes messages, each a JSON object with an "id"; it ends when that is closed everywhere.
+ * thread. dir_fd: where its key is, or is made. place_fd: its end of where it meets the next daemon
+ * (base/meeting.h), which stays the caller's. Returns our end of a SOCK_SEQPACKET pair, which takes
+ * messages, each a JSON object with an "id"; it ends when that and the place are closed everywhere.
  */
-int nc_courier_start(
-	const struct nc_value *webhooks, int dir_fd, bool ranges, struct nacre_err *err);
+int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, bool ranges,
+	struct nacre_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "server/dial.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -141,6 +142,62 @@ int nc_dial_send(struct nc_dial *dial, const char *data, size_t size, struct nac
 		size -= (size_t)r;
 	}
 	return 0;
+}
+
+/* What libssl says when nothing is wrong but there is nothing now. */
+static ssize_t result_of(struct nc_dial *dial, int n)
+{
+	int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(dial->ssl, n);
+
+	if (n > 0)
+		return n;
+	if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+		return -EAGAIN;
+	ERR_clear_error();
+	return why == SSL_ERROR_ZERO_RETURN ? 0 : -ECONNRESET;
+}
+
+ssize_t nc_dial_read(struct nc_dial *dial, char *data, size_t size)
+{
+	size_t left = dial->size - dial->at;
+	ssize_t n;
+
+	if (left > 0) {
+		n = (ssize_t)(left < size ? left : size);
+		memcpy(data, dial->block + dial->at, (size_t)n);
+		dial->at += (size_t)n;
+		return n;
+	}
+	if (dial->ssl)
+		return result_of(dial, SSL_read(dial->ssl, data, (int)size));
+	do
+		n = read(dial->fd, data, size);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+int nc_dial_unblock(struct nc_dial *dial)
+{
+	int flags = fcntl(dial->fd, F_GETFL);
+
+	if (flags < 0 || fcntl(dial->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	if (dial->ssl)
+		(void)SSL_set_mode(dial->ssl,
+			SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	return 0;
+}
+
+ssize_t nc_dial_try_write(struct nc_dial *dial, const char *data, size_t size)
+{
+	ssize_t n;
+
+	if (dial->ssl)
+		return result_of(dial, SSL_write(dial->ssl, data, (int)size));
+	do
+		n = send(dial->fd, data, size, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
 }
 
 /* One line without its end; 0: there is none any more, and what came is lost. */

@@ -8,6 +8,7 @@
 #include <openssl/types.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -40,6 +41,14 @@ void nc_dial_done(struct nc_dial *dial);
 void nc_dial_host(const struct nc_dial *dial, struct nc_buf *out);
 
 int nc_dial_send(struct nc_dial *dial, const char *data, size_t size, struct nacre_err *err);
+
+/* What comes next: bytes, 0: the end; or -errno. */
+ssize_t nc_dial_read(struct nc_dial *dial, char *data, size_t size);
+
+/* From now on neither reading nor this waits: -EAGAIN is tried again when the descriptor is ready.
+ */
+int nc_dial_unblock(struct nc_dial *dial);
+ssize_t nc_dial_try_write(struct nc_dial *dial, const char *data, size_t size);
 
 /* One line without its end: 1; 0: there is none any more, and what came is lost; or -errno. */
 int nc_dial_line(struct nc_dial *dial, struct nc_buf *line);

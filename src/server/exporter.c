@@ -2,6 +2,7 @@
 #include "server/exporter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,7 +12,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "base/meeting.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -21,6 +24,7 @@
 #define TIMEOUT_S 10U
 #define FIELDS_MAX (64U * 1024)
 #define LOW_FD 3
+#define HIGH_FD 64
 /* A collector that is away is worth a line now and then, not one for each batch. */
 #define COMPLAIN_NS (60 * NC_NS_PER_S)
 
@@ -62,21 +66,29 @@ static void deliver(int fd, const char *url, const char *fields, const char *bod
 		complain(url, status, &err);
 }
 
-static void serve(int fd, const struct nc_tracing_values *tracing)
+/* One daemon after the other, to the last message of each. */
+static void serve(int fd, int place_fd, const struct nc_tracing_values *tracing)
 {
 	static char body[NC_EXPORTER_MESSAGE_MAX + 1];
 	nc_buf_cleanup struct nc_buf fields = NC_BUF(FIELDS_MAX);
-	ssize_t n;
+	int r;
 
 	for (size_t i = 0; i < tracing->headers.n_list; i++)
 		nc_buf_addf(&fields, "%s\r\n", tracing->headers.list[i]);
-	while ((n = read(fd, body, sizeof(body) - 1)) > 0) {
+	while ((r = nc_meeting_wait(&place_fd, &fd)) > 0) {
+		ssize_t n = r == 1 ? read(fd, body, sizeof(body) - 1) : 1;
+
+		if (n <= 0)
+			fd = nc_fd_close(fd);
+		if (r == 2 || n <= 0)
+			continue;
 		body[n] = '\0';
-		deliver(fd, tracing->endpoint.list[0], nc_buf_text(&fields), body);
+		deliver(place_fd, tracing->endpoint.list[0], nc_buf_text(&fields), body);
 	}
 }
 
-_Noreturn static void be_exporter(int fd, const struct nc_tracing_values *tracing, bool ranges)
+_Noreturn static void be_exporter(
+	int fd, int place_fd, const struct nc_tracing_values *tracing, bool ranges)
 {
 	int r;
 
@@ -84,8 +96,12 @@ _Noreturn static void be_exporter(int fd, const struct nc_tracing_values *tracin
 	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = dup2(fd, LOW_FD) < 0 || close_range(LOW_FD + 1, ~0U, 0) < 0 ? -errno
-									: nc_privilege_drop(ranges);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	r = dup2(fd, LOW_FD) < 0 || dup2(place_fd, LOW_FD + 1) < 0 ||
+			    close_range(LOW_FD + 2, ~0U, 0) < 0
+		    ? -errno
+		    : nc_privilege_drop(ranges);
 	if (r == 0)
 		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
 	if (r >= 0)
@@ -93,11 +109,12 @@ _Noreturn static void be_exporter(int fd, const struct nc_tracing_values *tracin
 	if (r < 0)
 		nc_log(NC_LOG_ERROR, "Traces go nowhere", NC_LOG_TEXT("reason", nc_errno_text(r)));
 	else
-		serve(LOW_FD, tracing);
+		serve(LOW_FD, LOW_FD + 1, tracing);
 	_exit(r < 0 ? 125 : 0);
 }
 
-int nc_exporter_start(const struct nc_tracing_values *tracing, bool ranges, struct nacre_err *err)
+int nc_exporter_start(
+	const struct nc_tracing_values *tracing, int place_fd, bool ranges, struct nacre_err *err)
 {
 	int ends[2];
 	pid_t pid;
@@ -106,7 +123,7 @@ int nc_exporter_start(const struct nc_tracing_values *tracing, bool ranges, stru
 		return nc_err_errno(err, -errno, "Make a socket pair");
 	pid = fork();
 	if (pid == 0)
-		be_exporter(ends[1], tracing, ranges);
+		be_exporter(ends[1], place_fd, tracing, ranges);
 	(void)close(ends[1]);
 	if (pid < 0) {
 		(void)close(ends[0]);

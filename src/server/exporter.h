@@ -14,9 +14,11 @@
 
 /*
  * Forks it, with the caller's rights: to be called before privilege is dropped, while there is one
- * thread. Returns our end of a SOCK_SEQPACKET pair, which takes bodies; it ends when that is closed
- * everywhere. A body is tried twice; then it is lost, and the log says so.
+ * thread. place_fd: its end of where it meets the next daemon (base/meeting.h). Returns our end of
+ * a SOCK_SEQPACKET pair, which takes bodies; it ends when nobody can call any more. A body is tried
+ * twice; then it is lost, and the log says so.
  */
-int nc_exporter_start(const struct nc_tracing_values *tracing, bool ranges, struct nacre_err *err);
+int nc_exporter_start(
+	const struct nc_tracing_values *tracing, int place_fd, bool ranges, struct nacre_err *err);
 
 #endif

@@ -76,15 +76,41 @@ static bool forbid(struct nc_server *server, struct nc_exchange *exchange, const
 	return false;
 }
 
+/*
+ * What a browser says of a WebSocket beside its address are names of protocols: one of them that
+ * begins so. NULL: there is none. Good until the next call.
+ */
+static const char *sent_protocol(const struct nc_exchange *exchange, const char *prefix)
+{
+	static char value[256];
+	const char *at = exchange->route && exchange->route->flags & NC_ROUTE_SOCKET
+				 ? nc_exchange_header(exchange, "Sec-WebSocket-Protocol")
+				 : NULL;
+
+	while (at && *at) {
+		const char *rest = nc_text_after(at += strspn(at, ", \t"), prefix);
+
+		if (rest) {
+			(void)snprintf(
+				value, sizeof(value), "%.*s", (int)strcspn(rest, ", \t"), rest);
+			return value;
+		}
+		at += strcspn(at, ",");
+	}
+	return NULL;
+}
+
 static const char *sent_key(const struct nc_exchange *exchange)
 {
 	const char *header = nc_exchange_header(exchange, "Authorization");
 
 	if (!header)
-		return nc_exchange_header(exchange, "X-API-Key");
-	if (strncasecmp(header, "Bearer ", 7) != 0)
+		header = nc_exchange_header(exchange, "X-API-Key");
+	else if (strncasecmp(header, "Bearer ", 7) == 0)
+		return header + 7 + strspn(header + 7, " ");
+	else
 		return "";
-	return header + 7 + strspn(header + 7, " ");
+	return header ? header : sent_protocol(exchange, "nacre.key.");
 }
 
 static bool pass_with_key(struct nc_server *server, struct nc_exchange *exchange)
@@ -152,6 +178,8 @@ static bool has_token(const struct nc_server *server, const struct nc_exchange *
 	unsigned char ours[NC_SHA256_SIZE], theirs[NC_SHA256_SIZE];
 
 	if (!sent)
+		sent = sent_protocol(exchange, "nacre.token.");
+	if (!sent)
 		return false;
 	nc_sha256(server->token, strlen(server->token), ours);
 	nc_sha256(sent, strlen(sent), theirs);
@@ -163,7 +191,9 @@ static bool check_browser(struct nc_server *server, struct nc_exchange *exchange
 {
 	const char *origin = nc_exchange_header(exchange, "Origin");
 	const char *site = nc_exchange_header(exchange, "Sec-Fetch-Site");
-	bool changes = !nc_streq(exchange->method, "GET") && !nc_streq(exchange->method, "OPTIONS");
+	bool changes =
+		(!nc_streq(exchange->method, "GET") && !nc_streq(exchange->method, "OPTIONS")) ||
+		(exchange->route && exchange->route->flags & NC_ROUTE_SOCKET);
 	bool page = exchange->route && exchange->route->flags & NC_ROUTE_PAGE;
 
 	if (!origin && !site)

@@ -98,6 +98,17 @@ static void expire(struct nc_link *link)
 	}
 }
 
+/* Whether it ended in the middle of a body: libmicrohttpd takes a short read for all there is, and
+ * does not look for an end that came with it. */
+static bool is_cut_off(const struct nc_link *link)
+{
+	const struct nc_exchange *exchange = link->exchange;
+	char byte;
+
+	return exchange && exchange->seen_head && !exchange->seen_body && !exchange->suspended &&
+	       recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
 	struct nc_http *http = timer->data;
@@ -106,6 +117,8 @@ static void on_sweep(uv_timer_t *timer)
 	for (struct nc_link *link = http->links; link; link = link->next)
 		if (link->deadline_ns && link->deadline_ns <= now)
 			expire(link);
+		else if (is_cut_off(link))
+			(void)shutdown(link->fd, SHUT_RDWR); /* which it sees */
 	if (nc_linger_tick(http->linger) == 0 && !http->links)
 		(void)uv_timer_stop(timer);
 }
@@ -279,7 +292,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **pl
 		return;
 	*place = NULL;
 	unwatch(exchange);
-	if (exchange->status == 0 && exchange->gone && exchange->seen_body)
+	if (exchange->status == 0 && exchange->gone && (exchange->seen_body || exchange->early))
 		exchange->gone(exchange);
 	if (exchange->unplug)
 		exchange->unplug(exchange->source);
@@ -301,6 +314,8 @@ static void resume(struct nc_exchange *exchange)
 		return;
 	exchange->suspended = false;
 	unwatch(exchange);
+	if (!exchange->seen_body)
+		give_time(exchange->link, exchange->http->setup.body_ms);
 	MHD_resume_connection(exchange->connection);
 	exchange->http->again = true;
 	(void)uv_timer_start(exchange->http->turn, on_turn, 0, 0);
@@ -345,7 +360,7 @@ static enum MHD_Result queue(struct nc_exchange *exchange)
 	struct MHD_Response *response = take_ptr(exchange->response);
 	enum MHD_Result result;
 
-	if (exchange->closes || exchange->http->drains)
+	if ((exchange->closes || exchange->http->drains) && !exchange->upgraded)
 		(void)MHD_add_response_header(response, "Connection", "close");
 	result = MHD_queue_response(exchange->connection, exchange->status, response);
 	MHD_destroy_response(response);
@@ -466,6 +481,8 @@ static enum MHD_Result on_head(
 		exchange->body_max = http->setup.head(http->setup.context, exchange);
 		if (exchange->status == 0)
 			take_length(exchange);
+		if (exchange->status == 0 && exchange->early)
+			http->setup.whole(http->setup.context, exchange);
 	}
 	exchange->in_handler = false;
 	if (exchange->status) {
@@ -493,6 +510,35 @@ static void on_piece(struct nc_exchange *exchange, const char *data, size_t size
 		refuse(exchange->link, 503);
 }
 
+/* A body has its time, and more for each piece of it, so that slow is well but trickling is not. */
+static void give_more_time(struct nc_link *link, size_t size)
+{
+	uint64_t most = nc_clock_ns() + link->http->setup.body_ms * NC_NS_PER_MS;
+
+	link->deadline_ns += (uint64_t)size * NC_NS_PER_S / SEND_LEAST_PER_S;
+	if (link->deadline_ns > most)
+		link->deadline_ns = most;
+}
+
+/* What was not taken comes again, once there is room: libmicrohttpd does not try by itself. */
+static void pass_piece(struct nc_exchange *exchange, const char *data, size_t *size)
+{
+	size_t taken = 0, n = 1;
+
+	while (exchange->status == 0 && taken < *size && n > 0)
+		taken += n = exchange->sink(exchange, data + taken, *size - taken);
+	if (exchange->status)
+		taken = *size;
+	exchange->body_passed += taken;
+	*size -= taken;
+	if (exchange->body_passed > exchange->body_max)
+		refuse(exchange->link, 413);
+	else if (*size > 0)
+		suspend(exchange);
+	else
+		give_more_time(exchange->link, taken);
+}
+
 static enum MHD_Result on_whole(struct nc_exchange *exchange)
 {
 	struct nc_http *http = exchange->http;
@@ -501,7 +547,10 @@ static enum MHD_Result on_whole(struct nc_exchange *exchange)
 		exchange->seen_body = true;
 		exchange->link->deadline_ns = 0;
 		exchange->in_handler = true;
-		http->setup.whole(http->setup.context, exchange);
+		if (!exchange->early)
+			http->setup.whole(http->setup.context, exchange);
+		else if (exchange->status == 0)
+			exchange->finish(exchange);
 		exchange->in_handler = false;
 	}
 	if (exchange->status)
@@ -522,6 +571,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		return MHD_NO; /* no memory, or answered already: the connection ends */
 	if (!exchange->seen_head)
 		return on_head(exchange, method, version);
+	if (*size > 0 && exchange->early) {
+		pass_piece(exchange, data, size);
+		return MHD_YES;
+	}
 	if (*size > 0) {
 		on_piece(exchange, data, *size);
 		*size = 0;
@@ -539,7 +592,8 @@ ssize_t nc_exchange_pull(void *cls, uint64_t at, char *data, size_t size)
 
 	(void)at;
 	if (n < 0)
-		return MHD_CONTENT_READER_END_OF_STREAM;
+		return n == -1 ? MHD_CONTENT_READER_END_OF_STREAM
+			       : MHD_CONTENT_READER_END_WITH_ERROR;
 	if (n == 0)
 		suspend(exchange);
 	else
@@ -550,6 +604,31 @@ ssize_t nc_exchange_pull(void *cls, uint64_t at, char *data, size_t size)
 void nc_exchange_wake(struct nc_exchange *exchange)
 {
 	resume(exchange);
+}
+
+/* ---- connections that become others ---- */
+
+void nc_exchange_upgrade(void *cls, struct MHD_Connection *connection, void *con_cls,
+	const char *data, size_t size, MHD_socket fd, struct MHD_UpgradeResponseHandle *handle)
+{
+	struct nc_exchange *exchange = cls;
+
+	(void)connection;
+	(void)con_cls;
+	exchange->link->deadline_ns = 0; /* its keeper has deadlines of its own */
+	exchange->handle = handle;
+	exchange->upgraded(exchange->source, fd, data, size);
+}
+
+void nc_exchange_hang_up(struct nc_exchange *exchange)
+{
+	struct MHD_UpgradeResponseHandle *handle = take_ptr(exchange->handle);
+
+	if (!handle)
+		return;
+	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+	exchange->http->again = true;
+	(void)uv_timer_start(exchange->http->turn, on_turn, 0, 0);
 }
 
 /* ---- what is asked of an exchange ---- */
@@ -642,7 +721,8 @@ static uv_timer_t *timer_new(struct nc_http *http)
 
 static struct MHD_Daemon *start(struct nc_http *http)
 {
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET,
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
+					MHD_USE_NO_LISTEN_SOCKET,
 		0, NULL, NULL, on_request, http, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_URI_LOG_CALLBACK,
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
@@ -687,6 +767,8 @@ static void let_go(struct nc_http *http)
 	for (struct nc_link *link = http->links; link; link = link->next) {
 		struct nc_exchange *exchange = link->exchange;
 
+		if (exchange)
+			nc_exchange_hang_up(exchange);
 		if (!exchange || !exchange->suspended)
 			continue;
 		exchange->is_gone = true;

@@ -69,6 +69,14 @@ struct nc_exchange {
 	char part[NC_HTTP_PARTS_MAX][NC_HTTP_PART_MAX + 1];
 	size_t n_parts; /* what stands in the path for the {} of the route */
 	struct nc_buf body;
+	/*
+	 * A body that is taken as it comes, by a route that is run with the head (early): how many
+	 * bytes were taken, 0: none now, see nc_exchange_wake; and that it is whole. Of what comes
+	 * once it is answered nobody is told.
+	 */
+	bool early;
+	size_t (*sink)(struct nc_exchange *exchange, const char *data, size_t size);
+	void (*finish)(struct nc_exchange *exchange);
 	/* the reply */
 	unsigned int status; /* 0: none yet */
 	struct MHD_Response *response;
@@ -78,15 +86,20 @@ struct nc_exchange {
 	/* whoever keeps it while it is not answered */
 	void *keeper;
 	void (*gone)(struct nc_exchange *exchange); /* the client has hung up; or NULL */
-	/* a reply that is read piece by piece: bytes; 0: none yet, see nc_exchange_wake; -1: end */
+	/* a reply that is read piece by piece: bytes; 0: none yet, see nc_exchange_wake; -1: end;
+	 * -2: it breaks off, which the client is to see */
 	void *source;
 	ssize_t (*pull)(void *source, char *data, size_t size);
 	void (*unplug)(void *source); /* once, when nobody reads it any more */
 	size_t reply_size;	      /* of one that is whole */
+	/* or the connection becomes another: it is handed over, with what came behind the request
+	 */
+	void (*upgraded)(void *source, int fd, const char *data, size_t size);
+	struct MHD_UpgradeResponseHandle *handle; /* while it is another */
 	/* of the driver */
 	unsigned int refused; /* it was answered past libmicrohttpd, with this status */
 	bool seen_head, seen_body, in_handler, suspended, is_gone;
-	size_t body_max, body_taken;
+	size_t body_max, body_taken, body_passed;
 	struct nc_poll *watch;
 };
 
@@ -135,8 +148,11 @@ const char *nc_exchange_query(struct nc_exchange *exchange, const char *name);
 /* Whether the client is on this machine. */
 bool nc_exchange_is_local(const struct nc_exchange *exchange);
 
-/* Its source has something again. */
+/* Its source has something again, or its sink has room. */
 void nc_exchange_wake(struct nc_exchange *exchange);
+
+/* Ends a connection that has become another; unplug follows, not from within. */
+void nc_exchange_hang_up(struct nc_exchange *exchange);
 
 /* For server/reply.c: status and response are there. */
 void nc_exchange_answered(struct nc_exchange *exchange);

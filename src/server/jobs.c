@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -16,6 +17,8 @@
 #include "server/reply.h"
 #include "server/tracer.h"
 
+/* Less than that on the disk of the state, and nothing is begun. */
+#define ROOM_MIN (1ULL << 20)
 /* How long a job with events goes on when nobody listens. */
 #define ALONE_NS (30 * NC_NS_PER_S)
 
@@ -139,6 +142,17 @@ static void on_progress(void *context, const char *text)
 	nc_feed_tell(&job->feed, "progress", json_pack("{s:s}", "text", text));
 }
 
+/* It was not executed, by no fault of the caller's. */
+static void refuse(const struct nc_job *job, struct nc_exchange *exchange)
+{
+	const char *error = json_string_value(json_object_get(job->reply, "error"));
+
+	nc_problem_with(exchange, 503, "not_executed", NULL, "Try again later",
+		error ? error : "It could not be executed",
+		json_pack("{s:O}", "reply", job->reply));
+	nc_reply_retry(exchange, 1);
+}
+
 static void answer(struct waiter *waiter)
 {
 	struct nc_job *job = waiter->job;
@@ -147,6 +161,9 @@ static void answer(struct waiter *waiter)
 	exchange->keeper = NULL;
 	if (waiter->whole)
 		nc_reply_json(exchange, 200, nc_job_json(job, true));
+	else if (nc_streq(json_string_value(json_object_get(job->reply, "status")) ?: "",
+			 "internal_error"))
+		refuse(job, exchange);
 	else
 		nc_reply_json(exchange, 200, json_incref(job->reply));
 	free(waiter);
@@ -210,6 +227,21 @@ static void on_done(void *context, json_t *reply)
 }
 
 /* ---- beginning ---- */
+
+bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *exchange)
+{
+	struct statfs disk;
+
+	if (!server->archive || server->setup.state_fd < 0 ||
+		fstatfs(server->setup.state_fd, &disk) < 0 ||
+		(uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize >= ROOM_MIN)
+		return true;
+	nc_problem(exchange, 507, "state_full", NULL,
+		"Make room on the disk of the state directory",
+		"The disk of the state directory is full: nothing could be recorded");
+	nc_reply_retry(exchange, 10);
+	return false;
+}
 
 /* What the request itself says; the tenant is the caller's and nobody else's. */
 static int read_request(struct nc_exchange *exchange, struct nc_request *ret_request)
@@ -300,7 +332,8 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 	struct nacre_err err = {0};
 	struct nc_job *job;
 
-	if (is_over_quota(jobs->server, exchange, NULL) || read_request(exchange, &request) < 0)
+	if (!nc_jobs_have_room(jobs->server, exchange) ||
+		is_over_quota(jobs->server, exchange, NULL) || read_request(exchange, &request) < 0)
 		return NULL;
 	make_room(jobs);
 	job = jobs->count < NC_HTTP_JOBS_MAX ? job_new(jobs, exchange, flags) : NULL;

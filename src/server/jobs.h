@@ -23,6 +23,12 @@ enum nc_job_flag {
 };
 
 /*
+ * Whether what happens now can be recorded: there is room on the disk. false: the exchange was
+ * answered.
+ */
+bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *exchange);
+
+/*
  * Begins one for the caller of an exchange, from the body of it. NULL: the exchange was answered
  * with what is wrong.
  */

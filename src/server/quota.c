@@ -142,6 +142,11 @@ int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *confi
 	return 0;
 }
 
+uint64_t nc_quota_storage(const struct nc_serve_config *config, const char *tenant)
+{
+	return LIMIT(config, tenant, storage_mb) * MB;
+}
+
 void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share)
 {
 	struct tenant *who = find(quotas, tenant);

@@ -34,6 +34,9 @@ int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *confi
 	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
 	struct nc_quota_refusal *ret_refusal);
 
+/* Bytes that a tenant may keep; 0: as many as there is room for. */
+uint64_t nc_quota_storage(const struct nc_serve_config *config, const char *tenant);
+
 /* It is open; it has ended. */
 void nc_quota_open(
 	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);

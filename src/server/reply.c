@@ -198,6 +198,8 @@ void nc_problem_err(struct nc_exchange *exchange, const struct nacre_err *err)
 		{-EINVAL, 400, "bad_request", NULL},
 		{-EBUSY, 409, "busy", "Try again later"},
 		{-EAGAIN, 503, "busy", "Try again later"},
+		{-ENOMEM, 503, "no_memory", "Try again later"},
+		{-EMFILE, 503, "no_descriptors", "Try again later"},
 		{-EOPNOTSUPP, 501, "not_supported", NULL},
 		{-ECONNRESET, 503, "unavailable", "Try again later"},
 		{-ENOSPC, 507, "no_space", NULL},
@@ -226,6 +228,21 @@ void nc_reply_stream(struct nc_exchange *exchange, const char *type, void *sourc
 		MHD_create_response_from_callback(
 			MHD_SIZE_UNKNOWN, STREAM_BLOCK, nc_exchange_pull, exchange, NULL),
 		type);
+}
+
+void nc_reply_upgrade(struct nc_exchange *exchange, const char *protocol, void *source,
+	void (*upgraded)(void *source, int fd, const char *data, size_t size),
+	void (*unplug)(void *source))
+{
+	struct MHD_Response *response =
+		MHD_create_response_for_upgrade(nc_exchange_upgrade, exchange);
+
+	exchange->source = source;
+	exchange->unplug = unplug;
+	if (response)
+		exchange->upgraded = upgraded;
+	answer(exchange, MHD_HTTP_SWITCHING_PROTOCOLS, response, NULL);
+	nc_reply_header(exchange, "Upgrade", protocol);
 }
 
 void nc_reply_header(struct nc_exchange *exchange, const char *name, const char *value)

@@ -36,6 +36,14 @@ void nc_problem_err(struct nc_exchange *exchange, const struct nacre_err *err);
 void nc_reply_stream(struct nc_exchange *exchange, const char *type, void *source,
 	ssize_t (*pull)(void *source, char *data, size_t size), void (*unplug)(void *source));
 
+/*
+ * The connection becomes another (101): upgraded is called with it, which stays libmicrohttpd's
+ * until nc_exchange_hang_up, and unplug as above.
+ */
+void nc_reply_upgrade(struct nc_exchange *exchange, const char *protocol, void *source,
+	void (*upgraded)(void *source, int fd, const char *data, size_t size),
+	void (*unplug)(void *source));
+
 /* After one of these: one more header. Values are ours, or were looked at. */
 void nc_reply_header(struct nc_exchange *exchange, const char *name, const char *value);
 void nc_reply_retry(struct nc_exchange *exchange, unsigned int seconds);
@@ -43,7 +51,10 @@ void nc_reply_retry(struct nc_exchange *exchange, unsigned int seconds);
 /* A whole reply as it goes over the wire, for connections that libmicrohttpd does not answer. */
 void nc_reply_bare(unsigned int status, struct nc_buf *out);
 
-/* Of the driver's, for nc_reply_stream. */
+/* Of the driver's, for nc_reply_stream and nc_reply_upgrade. */
+struct MHD_UpgradeResponseHandle;
 ssize_t nc_exchange_pull(void *cls, uint64_t at, char *data, size_t size);
+void nc_exchange_upgrade(void *cls, struct MHD_Connection *connection, void *con_cls,
+	const char *data, size_t size, int fd, struct MHD_UpgradeResponseHandle *handle);
 
 #endif

@@ -15,6 +15,8 @@ enum nc_route_flag {
 	NC_ROUTE_FREE = 1 << 2,	   /* not counted against the rate of its tenant */
 	NC_ROUTE_DRAINS = 1 << 3,  /* answered while we stop, too */
 	NC_ROUTE_PAGE = 1 << 4,	   /* for people: a browser may come from anywhere */
+	NC_ROUTE_STREAM = 1 << 5,  /* runs with the head, and takes the body as it comes */
+	NC_ROUTE_SOCKET = 1 << 6,  /* a WebSocket: it changes things although it is a GET */
 };
 
 struct nc_route {

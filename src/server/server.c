@@ -20,6 +20,8 @@
 #include "server/replay.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
+#include "server/snapshots.h"
+#include "server/socket.h"
 #include "server/tls.h"
 #include "server/tracer.h"
 
@@ -105,6 +107,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 
 	exchange->route = route;
 	nc_tracer_take(server->tracer, exchange, server->config->serve.tracing.sample.number);
+	exchange->early = route && route->flags & NC_ROUTE_STREAM;
 	if (!nc_gate_pass(server, exchange))
 		return 0;
 	if (!route && nc_streq(exchange->method, "OPTIONS") && exchange->origin && *allow)
@@ -188,7 +191,8 @@ static void generation_free(struct nc_generation *generation)
 /* Nothing runs that was begun with older files: they can go. */
 static void retire(struct nc_server *server)
 {
-	while (server->generation && server->generation->next && nc_jobs_open(server->jobs) == 0) {
+	while (server->generation && server->generation->next && nc_jobs_open(server->jobs) == 0 &&
+		nc_sandboxes_count(server->sandboxes) == 0) {
 		struct nc_generation *old = server->generation->next;
 
 		server->generation->next = old->next;
@@ -222,6 +226,8 @@ static void on_tick(uv_timer_t *timer)
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
+	nc_sockets_tick(server);
+	nc_watches_tick(server);
 	if (server->drains) {
 		end_drain(server);
 		return;
@@ -242,6 +248,7 @@ void nc_server_drain(struct nc_server *server)
 		nc_clock_ns() + server->config->serve.drain_seconds.number * NC_NS_PER_S;
 	nc_log(NC_LOG_INFO, "Stopping",
 		NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
+	nc_sockets_close(server);
 	nc_http_drain(server->http);
 	(void)uv_timer_start(server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
@@ -340,6 +347,8 @@ static int begin(struct nc_server *server)
 		r = make_token(server);
 	if (r == 0 && setup->archive_fd >= 0)
 		r = nc_archive_new(setup->loop, setup->archive_fd, &server->archive);
+	if (r == 0 && setup->snapshots_fd >= 0)
+		r = nc_snapshots_new(setup->snapshots_fd, &server->snapshots);
 	if (r == 0)
 		r = nc_http_new(&http, &server->http);
 	if (r == 0 && setup->tls)
@@ -349,6 +358,7 @@ static int begin(struct nc_server *server)
 			server->http, setup->tls, &server->listeners);
 	if (r == 0) {
 		nc_sandboxes_under_quota(server);
+		nc_channels_resume(server);
 		(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
 	}
 	return r;
@@ -386,6 +396,7 @@ void nc_server_free(struct nc_server *server)
 {
 	if (!server)
 		return;
+	server->sandboxes = NULL; /* they have gone before */
 	nc_listeners_free(server->listeners);
 	nc_http_free(server->http);
 	if (server->setup.tls)
@@ -393,7 +404,10 @@ void nc_server_free(struct nc_server *server)
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
+	nc_transfers_drop(server);
+	nc_watches_drop(server);
 	nc_channels_drop(server);
+	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
 	nc_alerts_free(server->alerts);

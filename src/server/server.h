@@ -24,9 +24,13 @@ struct nc_listeners;
 struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
+struct nc_snapshots;
+struct nc_socket;
 struct nc_tls;
 struct nc_tracer;
+struct nc_transfer;
 struct nc_wait;
+struct nc_watch;
 
 /* What it stands on; borrowed until it is freed. */
 struct nc_server_setup {
@@ -41,6 +45,7 @@ struct nc_server_setup {
 	int state_fd;				    /* or -EBADF */
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
+	int snapshots_fd;			    /* the store of snapshots; or -EBADF */
 	int archive_fd;				    /* nc_archive_start(); or -EBADF */
 	int courier_fd;				    /* nc_courier_start(); or -EBADF */
 	int exporter_fd;			    /* nc_exporter_start(); or -EBADF */
@@ -64,6 +69,9 @@ struct nc_server {
 	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
+	struct nc_watch *watches;      /* of files in sandboxes */
+	struct nc_socket *sockets;     /* WebSockets */
+	struct nc_transfer *transfers; /* of archives */
 	struct nc_http *http;
 	struct nc_listeners *listeners;
 	struct nc_keys keys;
@@ -72,7 +80,8 @@ struct nc_server {
 	struct nc_quotas *quotas;
 	struct nc_replays *replays;
 	struct nc_jobs *jobs;
-	struct nc_archive *archive; /* NULL: nothing is recorded */
+	struct nc_archive *archive;	/* NULL: nothing is recorded */
+	struct nc_snapshots *snapshots; /* NULL: there is no place for them */
 	struct nc_alerts *alerts;
 	struct nc_tracer *tracer;
 	struct nc_ready *ready;

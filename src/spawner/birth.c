@@ -15,16 +15,21 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "inside/child.h"
+#include "inside/lend.h"
+#include "kernel/caps.h"
 #include "kernel/program.h"
 #include "spawner/bind.h"
 
@@ -120,6 +125,12 @@ static int describe_layers(const struct nc_nursery *nursery, const struct nc_box
 	return 0;
 }
 
+/* Descriptors of an order that are the payload's: none with a terminal. */
+static size_t streams_of(const struct nc_box_order *order)
+{
+	return order->flags & NC_ORDER_TTY ? 0 : order->flags & NC_ORDER_PACK ? 4 : 3;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
 static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
@@ -133,7 +144,7 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 	if (!pending)
 		return 0;
 	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
-	fds = pending->fds + (pending->order.flags & NC_ORDER_TTY ? 0 : 3); /* behind the streams */
+	fds = pending->fds + streams_of(&pending->order);
 	if (pending->order.flags & NC_ORDER_IMAGE) {
 		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
@@ -160,6 +171,19 @@ static void close_root(struct nc_root_spec *spec)
 		spec->bind[i].fd = nc_fd_close(spec->bind[i].fd);
 }
 
+/*
+ * Whoever makes a user namespace owns it, and may enter it: the zygote whose child will. The
+ * capabilities stay, so that it does not depend on what ordinary users may do here.
+ */
+static int pose_as(const struct nc_nursery *nursery, unsigned int owner)
+{
+	if (owner == 0)
+		return 0;
+	if (seteuid(owner) < 0)
+		return -errno;
+	return nc_caps_set(nursery->caps);
+}
+
 /* Clones it and lets it go once its ids are mapped. go and report are the ends of two pipes. */
 static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 	const struct nc_root_spec *spec, const int *go, const int *report, struct nacre_err *err)
@@ -169,7 +193,9 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 
 	if (spec)
 		spaces |= CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-	r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
+	r = pose_as(nursery, box->owner);
+	if (r == 0)
+		r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
 	if (r == 0) {
 		struct nc_first first = {
 			.root = spec,
@@ -182,6 +208,8 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 		(void)close(go[1]); /* or it would wait for itself if the spawner died */
 		nc_child_first(&first);
 	}
+	if (box->owner > 0 && seteuid(0) < 0)
+		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
 		return nc_err_errno(err, r, "Make namespaces (see: nacre doctor)");
 	r = map_ids(nursery, &box->slot, box->init_pid);
@@ -257,14 +285,16 @@ static int fork_directly(
 {
 	int r;
 
-	if (payload->box_fd >= 0 && setns(payload->box_fd, CLONE_NEWPID) < 0)
+	bool inside = payload->box_fd >= 0 && !payload->zygote;
+
+	if (inside && setns(payload->box_fd, CLONE_NEWPID) < 0)
 		return -errno;
 	r = clone_child(0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
 		nc_child_payload(payload);
 	/* without the way back this box ends, and in its dead namespace the kernel makes no other
 	 */
-	if (payload->box_fd >= 0 && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
+	if (inside && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
 		return -errno;
 	return r;
 }
@@ -362,18 +392,21 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 {
 	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
+	bool zygote = box->order && (box->order->order.flags & NC_ORDER_ZYGOTE);
+	bool outside = home->init_fd < 0 || zygote; /* of the box's user namespace */
 	struct nc_payload payload = {.tier = box->end.tier,
 		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
+		.zygote = zygote,
 		.alone = box->end.alone ||
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
 		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
 		.guests = box->order && (box->order->order.flags & NC_ORDER_GUESTS),
 		.writable = writable,
-		.id = home->slot.held && home->init_fd < 0 ? home->slot.first_id + NC_SANDBOX_ID
-							   : NC_SANDBOX_ID,
-		.keeps_id = !home->slot.held && home->init_fd < 0,
+		.id = home->slot.held && outside ? home->slot.first_id + NC_SANDBOX_ID
+						 : NC_SANDBOX_ID,
+		.keeps_id = !home->slot.held && outside,
 		.group = nc_box_group(box)};
 	int ends[2];
 	int r;
@@ -384,13 +417,157 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
 	box->report_fd = ends[0];
-	r = nursery->pid_ns_fd >= 0 || home->init_fd < 0 ? fork_directly(nursery, box, &payload)
-							 : fork_by_sibling(box, &payload);
+	r = nursery->pid_ns_fd >= 0 || outside ? fork_directly(nursery, box, &payload)
+					       : fork_by_sibling(box, &payload);
 	(void)close(ends[1]);
 	if (r < 0)
 		return nc_err_errno(err, r, "Fork into the box");
 	nc_cgroup_join_close(&box->group);
 	return 0;
+}
+
+/* Opens a namespace of the box's first process. */
+static int open_space(const struct nc_box *box, const char *name)
+{
+	char path[64];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* What goes to the zygote: see inside/lend.h. Returns how many, or -errno; the rest are -EBADF. */
+static int collect_lend(const struct nc_box *box, int *fds)
+{
+	static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
+	const struct nc_cgroup *group = nc_box_group(box);
+	int n = NC_LEND_USER;
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++, n++) {
+		fds[n] = open_space(box, spaces[i]);
+		if (fds[n] < 0)
+			return fds[n];
+	}
+	for (size_t i = 0; group && i < group->parent->n_trees && n < NC_LEND_FDS_MAX; i++) {
+		fds[n] = group->parent->tree[i].v2
+				 ? openat(group->clone_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC)
+				 : nc_fd_dup(group->join_fd[i]);
+		if (fds[n++] < 0)
+			return -errno;
+	}
+	return n;
+}
+
+static int send_lend(const struct nc_box *box, const int *fds, size_t n)
+{
+	const struct nc_cgroup *group = nc_box_group(box);
+	struct nc_lend lend = {.can = group ? group->parent->can : 0};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];
+	} control = {0};
+	struct iovec part = {.iov_base = &lend, .iov_len = sizeof(lend)};
+	struct msghdr message = {.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(n * sizeof(int))};
+
+	control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+		.cmsg_len = CMSG_LEN(n * sizeof(int))};
+	memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
+	return sendmsg(box->lender_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+/* Two pipes and a pair: our ends are the box's, the others the zygote's. */
+static int make_lend_ends(struct nc_box *box, int *fds)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	box->report_fd = ends[0];
+	fds[NC_LEND_PID] = ends[1];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	fds[NC_LEND_GO] = ends[0];
+	box->go_fd = ends[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	box->channel_fd = ends[0];
+	fds[NC_LEND_CHANNEL] = ends[1];
+	return 0;
+}
+
+int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
+{
+	int fds[NC_LEND_FDS_MAX];
+	int n;
+
+	for (size_t i = 0; i < NC_LEND_FDS_MAX; i++)
+		fds[i] = -EBADF;
+	n = make_lend_ends(box, fds);
+	if (n == 0)
+		n = collect_lend(box, fds);
+	if (n > 0)
+		n = send_lend(box, fds, (size_t)n);
+	for (size_t i = 0; i < NC_LEND_FDS_MAX; i++)
+		(void)nc_fd_close(fds[i]);
+	nc_cgroup_join_close(&box->group);
+	return n < 0 ? nc_err_errno(err, n, "Ask the zygote for a child") : 0;
+}
+
+/* Whether its user, mount and pid namespaces are those of the box's first process. */
+static int is_in_box(const struct nc_box *box, pid_t pid)
+{
+	static const char *const spaces[] = {"user", "mnt", "pid", "net"};
+
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+		char path[2][64];
+		struct stat its, ours;
+
+		(void)snprintf(path[0], sizeof(path[0]), "/proc/%d/ns/%s", (int)pid, spaces[i]);
+		(void)snprintf(
+			path[1], sizeof(path[1]), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
+		if (stat(path[0], &its) < 0 || stat(path[1], &ours) < 0)
+			return -errno;
+		if (its.st_ino != ours.st_ino)
+			return -EXDEV;
+	}
+	return 0;
+}
+
+/* Whatever the zygote says: only a child of ours that is in this box is taken. */
+static int check_lent(const struct nc_box *box, int pidfd, pid_t pid)
+{
+	siginfo_t info = {0};
+
+	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
+		return -errno;
+	return is_in_box(box, pid);
+}
+
+int nc_birth_take(struct nc_box *box, struct nacre_err *err)
+{
+	cleanup_close int pidfd = -EBADF;
+	pid_t pid = 0;
+	int r;
+
+	if (nc_fd_read_upto(box->report_fd, &pid, sizeof(pid)) != sizeof(pid) || pid <= 1)
+		return nc_err_set(err, -ECHILD, "The zygote lent no child");
+	r = pidfd = nc_pidfd_open(pid);
+	if (r >= 0)
+		r = check_lent(box, pidfd, pid);
+	if (r < 0)
+		return nc_err_errno(err, r, "Take the zygote's child");
+	box->payload_fd = take_fd(pidfd);
+	box->payload_pid = pid;
+	(void)nc_fd_close(box->report_fd);
+	box->report_fd = take_fd(box->channel_fd);
+	r = nc_fd_write_all(box->go_fd, "g", 1);
+	box->go_fd = nc_fd_close(box->go_fd);
+	return r < 0 ? nc_err_errno(err, r, "Let the zygote's child go") : 0;
 }
 
 int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box)
@@ -447,30 +624,29 @@ static int limit_group(struct nc_box *box, struct nacre_err *err)
 	return nc_cgroup_limit(&box->group, &limits, err);
 }
 
-static int send_order(const struct nc_nursery *nursery, const struct nc_box *box)
+static int send_order(const struct nc_box *box, int fourth_fd)
 {
 	const struct nc_box_pending *pending = box->order;
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(4 * sizeof(int))];
 	} control = {0};
-	size_t n = pending->order.flags & NC_ORDER_FILES ? 4 : 3;
+	size_t n = streams_of(&pending->order);
 	struct iovec part = {
 		.iov_base = (void *)(uintptr_t)pending->data, .iov_len = pending->size};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-	if (!(pending->order.flags & NC_ORDER_TTY)) {
+	if (n > 0) {
 		struct cmsghdr *header = &control.align;
 
+		memcpy(CMSG_DATA(header), pending->fds, n * sizeof(int));
+		if (pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
+			memcpy(CMSG_DATA(header) + n++ * sizeof(int), &fourth_fd, sizeof(int));
 		message.msg_control = control.bytes;
 		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
 		header->cmsg_len = CMSG_LEN(n * sizeof(int));
-		memcpy(CMSG_DATA(header), pending->fds, 3 * sizeof(int));
-		if (n == 4)
-			memcpy(CMSG_DATA(header) + 3 * sizeof(int), &nursery->files_fd,
-				sizeof(int));
 	}
 	return sendmsg(box->report_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
@@ -483,8 +659,21 @@ static int load_files(struct nc_nursery *nursery, struct nacre_err *err)
 	return nursery->files_fd < 0 ? nursery->files_fd : 0;
 }
 
+/* The way to ask a zygote for its children; returns its end. */
+static int open_zygote(struct nc_box *box)
+{
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	(void)nc_fd_close(box->zygote_fd);
+	box->zygote_fd = ends[0];
+	return ends[1];
+}
+
 int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
+	cleanup_close int zygote_fd = -EBADF;
 	int r;
 
 	box->limits = box->order->order.limits;
@@ -496,7 +685,10 @@ int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacr
 		r = load_files(nursery, err);
 	if (r < 0)
 		return r;
-	r = send_order(nursery, box);
+	if (box->order->order.flags & NC_ORDER_ZYGOTE)
+		zygote_fd = r = open_zygote(box);
+	if (r >= 0)
+		r = send_order(box, zygote_fd >= 0 ? zygote_fd : nursery->files_fd);
 	if (r == -EPIPE) /* it has died, and has said why */
 		return 0;
 	return r < 0 ? nc_err_errno(err, r, "Hand over the order") : 0;
@@ -540,6 +732,8 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 		box->report_fd = nc_fd_close(box->report_fd);
 		return 1;
 	}
+	if (box->ahead && packet.size == 1 && packet.data[0] == NC_AHEAD_READY[0])
+		return 2;
 	if (packet.data[0] != NC_PAYLOAD_HELD || packet.size != sizeof(report))
 		return failed_child((const char *)packet.data, (ssize_t)packet.size, err);
 	memcpy(&report, packet.data, sizeof(report));

@@ -17,6 +17,12 @@ int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct 
 int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	const struct nc_box *home, struct nacre_err *err);
 
+/* The same, but that the zygote is asked for it; report_fd is where it answers. */
+int nc_birth_borrow(struct nc_box *box, struct nacre_err *err);
+
+/* Takes the child that was lent; report_fd is then the channel to it. */
+int nc_birth_take(struct nc_box *box, struct nacre_err *err);
+
 /*
  * Forks somebody into the box's pid namespace who kills everything else in it but process 1, and
  * ends; payload_fd is readable then. Less than 0 or more.
@@ -33,7 +39,7 @@ int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacr
 /* Reads what the first process reports: 0 when nacre-init is ready. */
 int nc_birth_read_first(struct nc_box *box, struct nacre_err *err);
 
-/* Reads what the payload reports: 1 when it has become its program. */
+/* Reads what the payload reports: 1 when it has become its program, 2 when that waits itself. */
 int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err);
 
 #endif

@@ -77,6 +77,7 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
+	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
 	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {
 		box->kept_fd[i] = order->fds[order->n_fds - 3 + i];
 		order->fds[order->n_fds - 3 + i] = -EBADF;
@@ -176,17 +177,28 @@ static void make_blank(struct nc_box *box)
 		.door_fd = -EBADF,
 		.kept_fd = {-EBADF, -EBADF, -EBADF},
 		.home_fd = -EBADF,
+		.zygote_fd = -EBADF,
+		.lender_fd = -EBADF,
+		.go_fd = -EBADF,
+		.channel_fd = -EBADF,
 		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
 		.disk_bytes = USUAL_DISK,
 		.inodes = USUAL_INODES};
 }
 
 int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
-	struct nacre_err *err)
+	const struct nc_box *lender, struct nacre_err *err)
 {
 	int r;
 
 	make_blank(box);
+	if (lender) {
+		box->lender_id = lender->end.id;
+		box->owner = lender->slot.held ? lender->slot.first_id + NC_SANDBOX_ID : 0;
+		box->lender_fd = nc_fd_dup(lender->zygote_fd);
+		if (box->lender_fd < 0)
+			return nc_err_errno(err, box->lender_fd, "Hold the zygote");
+	}
 	if (order) {
 		note_order(box, order);
 		box->end.tier = order->order.tier;
@@ -210,7 +222,7 @@ int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	assert(!box->ordered);
 	note_order(box, order);
 	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
-	if (box->state == NC_BOX_GROWING) /* it follows when the box is there */
+	if (box->state != NC_BOX_WAITING) /* it follows when the box is there */
 		return 0;
 	box->state = NC_BOX_STARTING;
 	return nc_birth_deliver(nursery, box, err);
@@ -219,9 +231,16 @@ int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	struct nacre_err *err)
 {
-	int r = nc_cgroup_remove(&box->group);
+	int r;
 
+	if (box->state == NC_BOX_WAITING) {
+		note_order(box, order);
+		box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
+		box->state = NC_BOX_STARTING;
+		return nc_birth_deliver(nursery, box, err);
+	}
 	assert(box->state == NC_BOX_STAYS);
+	r = nc_cgroup_remove(&box->group);
 	close_kept(box);
 	note_order(box, order);
 	box->billed = false;
@@ -266,9 +285,25 @@ int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_er
 
 	if (r < 0)
 		return r;
+	if (box->lender_id > 0) {
+		box->state = NC_BOX_BORROWING;
+		return nc_birth_borrow(box, err);
+	}
 	if (!box->order)
 		box->deadline_ns = UINT64_MAX;
 	return make_payload(nursery, box, box, err);
+}
+
+int nc_box_lent(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	int r = nc_birth_take(box, err);
+
+	if (r < 0)
+		return r;
+	if (!box->order)
+		box->deadline_ns = UINT64_MAX;
+	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
+	return box->order ? nc_birth_deliver(nursery, box, err) : 0;
 }
 
 int nc_box_heard(struct nc_box *box, struct nacre_err *err)
@@ -277,9 +312,15 @@ int nc_box_heard(struct nc_box *box, struct nacre_err *err)
 
 	if (r <= 0)
 		return r;
-	if (box->state == NC_BOX_WAITING)
+	if (r == 1 && (box->state == NC_BOX_WAITING ||
+			      (box->order && box->order->order.flags & NC_ORDER_AHEAD)))
 		return nc_err_set(err, -ECHILD, "The box died while it waited");
 	drop_order(box);
+	if (r == 2) {
+		box->state = NC_BOX_WAITING;
+		box->deadline_ns = UINT64_MAX;
+		return 0;
+	}
 	nc_cgroup_limit_close(&box->group);
 	box->started_ns = nc_clock_ns();
 	box->deadline_ns = box->started_ns + box->limits.wall_ms * NC_NS_PER_MS;
@@ -369,7 +410,8 @@ static void kill_all(struct nc_box *box)
 	/* process 1 takes the payload with it */
 	if (box->init_fd >= 0 && !box->stays)
 		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-	else if (box->payload_fd >= 0)
+	/* but for a zygote, which is not inside */
+	if (box->payload_fd >= 0 && (box->init_fd < 0 || box->stays || box->zygote_fd >= 0))
 		(void)nc_pidfd_kill(box->payload_fd, SIGKILL);
 }
 
@@ -528,6 +570,10 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
 	box->home_fd = nc_fd_close(box->home_fd);
+	box->zygote_fd = nc_fd_close(box->zygote_fd);
+	box->lender_fd = nc_fd_close(box->lender_fd);
+	box->go_fd = nc_fd_close(box->go_fd);
+	box->channel_fd = nc_fd_close(box->channel_fd);
 	(void)nc_cgroup_remove(&box->group);
 	(void)nc_cgroup_remove(&box->shared);
 	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)
@@ -577,14 +623,27 @@ static void kill_group(struct nc_box *box)
 			nc_errno_text(r));
 }
 
+bool nc_box_settle(struct nc_box *box)
+{
+	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
+		box->init_fd < 0 || !nc_box_group(box))
+		return false;
+	reap_payload(box);
+	if (nc_cgroup_is_empty(&box->group) != 1)
+		return false;
+	collect_usage(box);
+	return box->billed = true;
+}
+
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 {
 	if (box->state == NC_BOX_CLEARING) {
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
 		return false;
 	}
-	if (box->payload_fd >= 0) {
-		reap_payload(box);
+	if (box->payload_fd >= 0 || box->state == NC_BOX_RUNS) {
+		if (box->payload_fd >= 0)
+			reap_payload(box);
 		if (box->stays || box->home_id > 0) {
 			leave_behind(nursery, box);
 			return false;
@@ -718,5 +777,7 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now)
 	check_by_looking(box);
 	check_scratch(box);
 	check_files(box);
+	if (box->zygote_fd >= 0) /* nothing foreign runs there */
+		return now + 100 * CHECK_NS;
 	return now + (left < CHECK_NS ? left : CHECK_NS);
 }

@@ -20,6 +20,7 @@ struct nc_nursery {
 	int files_fd;	       /* the same sealed, once it was needed; or -EBADF */
 	uint64_t pid_ns;       /* which pid namespace the spawner is in: its inode */
 	int pid_ns_fd;	       /* the spawner's own, to come back to; -EBADF: it may not */
+	uint64_t caps;	       /* that the spawner has */
 	bool user_ns;	       /* user namespaces can be had, as far as is known */
 	unsigned int uid, gid; /* whose ids a box without a range maps */
 	struct nc_locks locks;
@@ -31,15 +32,16 @@ struct nc_nursery {
 };
 
 enum nc_box_state {
-	NC_BOX_FREE,	 /* nc_box_begin */
-	NC_BOX_GROWING,	 /* the first process builds; report_fd: nc_box_grown */
-	NC_BOX_WAITING,	 /* the payload waits for an order; report_fd is readable if it died */
-	NC_BOX_STARTING, /* the payload has its order; report_fd: nc_box_heard */
-	NC_BOX_RUNS,	 /* payload_fd is readable at its end: nc_box_ended */
-	NC_BOX_CLEARING, /* what a command left is dying: nc_box_clear; payload_fd: who kills it */
-	NC_BOX_STAYS,	 /* empty, for its next command: nc_box_next; init_fd: nc_box_ended */
-	NC_BOX_DYING,	 /* payload_fd, then init_fd, then cleaner_fd: nc_box_ended */
-	NC_BOX_KEPT,	 /* dead, and end is kept for whoever asks: nc_box_forget */
+	NC_BOX_FREE,	  /* nc_box_begin */
+	NC_BOX_GROWING,	  /* the first process builds; report_fd: nc_box_grown */
+	NC_BOX_BORROWING, /* a zygote is asked for the payload; report_fd: nc_box_lent */
+	NC_BOX_WAITING,	  /* the payload waits for an order; report_fd is readable if it died */
+	NC_BOX_STARTING,  /* the payload has its order; report_fd: nc_box_heard */
+	NC_BOX_RUNS,	  /* payload_fd is readable at its end: nc_box_ended */
+	NC_BOX_CLEARING,  /* what a command left is dying: nc_box_clear; payload_fd: who kills it */
+	NC_BOX_STAYS,	  /* empty, for its next command: nc_box_next; init_fd: nc_box_ended */
+	NC_BOX_DYING,	  /* payload_fd, then init_fd, then cleaner_fd: nc_box_ended */
+	NC_BOX_KEPT,	  /* dead, and end is kept for whoever asks: nc_box_forget */
 };
 
 /* An order as it came: the words in it borrow from data. */
@@ -59,6 +61,8 @@ struct nc_box {
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
+	bool ahead;		      /* its program waits for an order, or will */
+	bool told;		      /* its end was told before it was gone */
 	bool scratch_made;	      /* a process box has its directories */
 	bool stays;		      /* it outlives the command */
 	struct nc_slot slot;
@@ -70,12 +74,18 @@ struct nc_box {
 	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
 	int report_fd;		     /* the first process's pipe, then the channel to the payload */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
-	int listener_fd;  /* readable when a system call was refused: nc_box_denied; or -EBADF */
-	int terminal_fd;  /* the master of its terminal, until the worker has it */
-	int door_fd;	  /* the socket that listens in it, until the worker has it */
-	int kept_fd[3];	  /* the worker's ends of its streams; or its terminal */
-	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
-	int home_fd;	  /* pidfd of process 1 there */
+	int listener_fd;    /* readable when a system call was refused: nc_box_denied; or -EBADF */
+	int terminal_fd;    /* the master of its terminal, until the worker has it */
+	int door_fd;	    /* the socket that listens in it, until the worker has it */
+	int kept_fd[3];	    /* the worker's ends of its streams; or its terminal */
+	int zygote_fd;	    /* to the zygote that runs in it; or -EBADF */
+	size_t ready;	    /* boxes to keep prepared with that one's children */
+	unsigned int owner; /* of its user namespace, the zygote that may enter it; 0: we */
+	uint64_t lender_id; /* the zygote that its payload comes from; 0: from us */
+	int lender_fd;	    /* to that one */
+	int go_fd, channel_fd; /* the borrowed payload's, until it has come */
+	uint64_t home_id;      /* the box in which it runs; 0: it is one itself, as below */
+	int home_fd;	       /* pidfd of process 1 there */
 	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
 	uint64_t clear_ns;	     /* until then it may take to get empty */
 	uint64_t frozen_ns;	     /* since when it stands still; 0: it does not */
@@ -86,11 +96,12 @@ struct nc_box {
 };
 
 /*
- * Begins a box: for the order, which it takes over, or for nobody yet. Below here every function
- * returns 0, or -errno with err after which the caller calls nc_box_fail.
+ * Begins a box: for the order, which it takes over, or for nobody yet; lender is the zygote that
+ * its payload will come from, or NULL. Below here every function returns 0, or -errno with err
+ * after which the caller calls nc_box_fail.
  */
 int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
-	struct nacre_err *err);
+	const struct nc_box *lender, struct nacre_err *err);
 
 /* Gives a box that is nobody's to an order. */
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -99,7 +110,13 @@ int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 /* The first process has reported. */
 int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
-/* The payload has reported; the state is NC_BOX_RUNS once it has become its program. */
+/* The zygote has answered. */
+int nc_box_lent(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+
+/*
+ * The payload has reported; the state is NC_BOX_RUNS once it has become its program, and
+ * NC_BOX_WAITING once a program that was started ahead waits for its order.
+ */
 int nc_box_heard(struct nc_box *box, struct nacre_err *err);
 
 /* Kills and forgets what there is of a box that could not be made; its end follows by itself. */
@@ -107,6 +124,12 @@ void nc_box_fail(struct nc_box *box);
 
 /* Ends the box; the first cause that is given counts. The payload's end follows by itself. */
 void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
+
+/*
+ * The command of a box that does not stay has ended: true if nothing else is left in there, and its
+ * end is complete before the box itself is gone, for which nobody has to wait.
+ */
+bool nc_box_settle(struct nc_box *box);
 
 /* What the box waits for has come; true once it is dead, with end complete, and NC_BOX_KEPT. */
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box);
@@ -127,7 +150,7 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now);
  */
 bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now);
 
-/* Gives a box that stays its next command. */
+/* Gives a box that stays its next command, or a program that waits its order. */
 int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	struct nacre_err *err);
 

@@ -61,14 +61,17 @@
 #define HEIRS_FD 32
 #define EXIT_SELF 125
 
-/* Three streams, an image, layers, and the worker's own ends of the streams. */
-#define ORDER_FDS_MAX (7 + NC_BOX_LAYERS_MAX)
+/* Three streams, files, an image, layers, and the worker's own ends of the streams. */
+#define ORDER_FDS_MAX (8 + NC_BOX_LAYERS_MAX)
 
 /* Above all that boxes may have. */
 #define SPAWNER_PRIORITY (-10)
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
+
+/* More than a socket holds. */
+#define LAST_WORDS_MAX 4096U
 
 /* What all boxes together may take to die when we end, and how often strays are looked for. */
 #define BURY_NS (90 * NC_NS_PER_S)
@@ -107,14 +110,15 @@ static void enter_own_namespaces(void)
 static int lock_in(bool ranges, struct nacre_err *err)
 {
 	/*
-	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. KILL: ending them.
+	 * SETUID, SETGID: maps of ids. SYS_ADMIN, SYS_PTRACE: entering boxes. SYS_CHROOT: the root
+	 * of one without being its root, for zygotes. KILL: ending them.
 	 * CHOWN: the directories of process boxes. DAC_OVERRIDE: the top of a cgroup hierarchy is
 	 * read-only even for its owner. In a user namespace of our own we map the id that is 0
 	 * there, for which Linux 5.12 wants SETFCAP.
 	 */
 	const uint64_t keep =
 		1ULL << CAP_SETUID | 1ULL << CAP_SETGID | 1ULL << CAP_SYS_ADMIN | 1ULL << CAP_KILL |
-		1ULL << CAP_SYS_PTRACE |
+		1ULL << CAP_SYS_PTRACE | 1ULL << CAP_SYS_CHROOT |
 		(ranges ? 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_CHOWN : 1ULL << CAP_SETFCAP);
 	const unsigned int id = geteuid();
 	bool has_caps;
@@ -129,6 +133,7 @@ static int lock_in(bool ranges, struct nacre_err *err)
 	if (!spawner.nursery.user_ns && geteuid() != id && geteuid() != 0)
 		return nc_err_set(err, -EPERM, "Map our own id into a user namespace");
 	has_caps = geteuid() == 0;
+	spawner.nursery.caps = keep;
 	if (ranges && setgroups(0, NULL) < 0)
 		return nc_err_errno(err, -errno, "Drop groups");
 	if (has_caps)
@@ -169,11 +174,12 @@ static int catch_signals(struct nacre_err *err)
 	return spawner.signal_fd < 0 ? nc_err_errno(err, -errno, "Catch signals") : 0;
 }
 
+/* One whose end was told is nobody's any more, and its number may be another's. */
 static struct nc_box *find_box(uint64_t id)
 {
 	for (size_t i = 0; i < NC_BOXES_MAX; i++)
 		if (spawner.boxes[i].state != NC_BOX_FREE && spawner.boxes[i].ordered &&
-			spawner.boxes[i].end.id == id)
+			!spawner.boxes[i].told && spawner.boxes[i].end.id == id)
 			return &spawner.boxes[i];
 	return NULL;
 }
@@ -186,8 +192,11 @@ static struct nc_box *free_box(void)
 	return NULL;
 }
 
-/* A box that is nobody's yet, one that waits rather than one that grows; and how many there are. */
-static struct nc_box *prepared_box(size_t *ret_n)
+/*
+ * A box that is nobody's yet, with a child of this zygote or none, one that waits rather than one
+ * that grows; and how many there are.
+ */
+static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
 {
 	struct nc_box *found = NULL;
 
@@ -195,7 +204,9 @@ static struct nc_box *prepared_box(size_t *ret_n)
 	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
-		if (box->ordered || (box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING))
+		if (box->ordered || box->lender_id != zygote ||
+			(box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING &&
+				box->state != NC_BOX_BORROWING))
 			continue;
 		++*ret_n;
 		if (!found || (box->state == NC_BOX_WAITING && found->state != NC_BOX_WAITING))
@@ -233,8 +244,10 @@ static void tell_failure(uint64_t id, const struct nacre_err *err)
 
 static void tell_start(struct nc_box *box)
 {
-	const struct nc_box_start start = {box->end.id, box->started_ns - box->ordered_ns,
-		box->terminal_fd >= 0, box->door_fd >= 0};
+	const bool waits = box->state == NC_BOX_WAITING;
+	const struct nc_box_start start = {box->end.id,
+		waits ? 0 : box->started_ns - box->ordered_ns, box->terminal_fd >= 0,
+		box->door_fd >= 0};
 	struct nc_wire_out out;
 	int fds[2];
 	size_t n = 0;
@@ -250,7 +263,8 @@ static void tell_start(struct nc_box *box)
 		box->kept_fd[0] = take_fd(box->terminal_fd);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
-	testify(box, false);
+	if (!waits)
+		testify(box, false);
 }
 
 static void tell_end(const struct nc_box *box)
@@ -265,9 +279,9 @@ static void tell_end(const struct nc_box *box)
 /* A command or its box has ended; was_told: of the end of its last command. */
 static void conclude(struct nc_box *box, bool was_told)
 {
-	if (box->started_ns > 0 && !was_told)
+	if (box->started_ns > 0 && !was_told && !box->told)
 		testify(box, true);
-	if (box->ordered && !box->failed)
+	if (box->ordered && !box->failed && !box->told)
 		tell_end(box);
 	if (box->state == NC_BOX_KEPT && (!box->kept || box->failed))
 		nc_box_forget(box);
@@ -294,6 +308,10 @@ static void end_step(struct nc_box *box)
 {
 	bool was_told = box->end.stays;
 
+	if (!box->told && nc_box_settle(box)) {
+		conclude(box, false);
+		box->told = true;
+	}
 	if (box->shared.parent)
 		clear_guests(box);
 	if (nc_box_ended(&spawner.nursery, box))
@@ -305,6 +323,8 @@ static void end_step(struct nc_box *box)
 /* The outcome of a step of a birth. */
 static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 {
+	struct nc_box *lender;
+
 	if (r >= 0)
 		return;
 	if (box->ordered)
@@ -312,32 +332,64 @@ static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 	else
 		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
 	/* what cannot be prepared would be tried for ever */
-	if (!box->ordered)
+	lender = find_box(box->lender_id);
+	if (!box->ordered && lender)
+		lender->ready = 0;
+	else if (!box->ordered)
 		spawner.ready = 0;
 	nc_box_fail(box);
 	if (box->payload_fd < 0 && box->init_fd < 0)
 		end_step(box);
 }
 
-static void begin_box(struct nc_box *box, struct nc_box_pending *order)
+static void begin_box(struct nc_box *box, struct nc_box_pending *order, const struct nc_box *lender)
 {
 	struct nacre_err err = {0};
 
-	birth_step(box, nc_box_begin(&spawner.nursery, box, order, &err), &err);
+	birth_step(box, nc_box_begin(&spawner.nursery, box, order, lender, &err), &err);
 }
 
-/* One more neutral box, if there are fewer than wanted; false if there is nothing to do. */
-static bool prepare_box(void)
+/* One more box that is nobody's, if there are fewer than wanted. */
+static bool prepare_one(size_t wanted, const struct nc_box *lender)
 {
 	struct nc_box *box;
 	size_t n;
 
-	(void)prepared_box(&n);
-	box = n < spawner.ready ? free_box() : NULL;
+	(void)prepared_box(lender ? lender->end.id : 0, &n);
+	box = n < wanted ? free_box() : NULL;
 	if (!box)
 		return false;
-	begin_box(box, NULL);
+	begin_box(box, NULL, lender);
 	return true;
+}
+
+/* False if there is nothing to do. */
+static bool prepare_box(void)
+{
+	if (prepare_one(spawner.ready, NULL))
+		return true;
+	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+		const struct nc_box *box = &spawner.boxes[i];
+
+		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
+			prepare_one(box->ready, box))
+			return true;
+	}
+	return false;
+}
+
+/* What is ready for an order: a child of the zygote that it names, or any. */
+static struct nc_box *choose_box(const struct nc_box_order *order)
+{
+	struct nc_box *box = NULL;
+	size_t n;
+
+	if (!nc_box_is_neutral(order))
+		return NULL;
+	if (order->zygote > 0)
+		box = prepared_box(order->zygote, &n);
+	/* who is not there yet is not waited for */
+	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n);
 }
 
 static bool is_adopted(const struct nc_box *box)
@@ -480,7 +532,7 @@ static bool descriptors_are_sane(const struct nc_box_order *order)
 
 	if (spawner.packet.n_fds != nc_box_order_fds(order))
 		return false;
-	for (; !(order->flags & NC_ORDER_TTY) && n < 3; n++)
+	for (; !(order->flags & NC_ORDER_TTY) && n < (order->flags & NC_ORDER_PACK ? 4 : 3); n++)
 		if (!is_stream(fds[n]))
 			return false;
 	if (order->flags & NC_ORDER_IMAGE)
@@ -521,8 +573,14 @@ static bool order_is_sane(const struct nc_box_order *order)
 {
 	return limits_are_sane(&order->limits) && order->dir[0] == '/' && binds_are_sane(order) &&
 	       descriptors_are_sane(order) &&
-	       !((order->flags & NC_ORDER_FILES) && (order->flags & NC_ORDER_TTY)) &&
+	       !((order->flags & NC_ORDER_FILES) &&
+		       (order->flags & (NC_ORDER_TTY | NC_ORDER_PACK))) &&
+	       !((order->flags & NC_ORDER_PACK) && (order->flags & NC_ORDER_TTY)) &&
 	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_ZYGOTE) &&
+		       (order->tier != NC_BOX_CONTAINER ||
+			       order->flags & (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_TTY |
+						      NC_ORDER_KEEP | NC_ORDER_HOME))) &&
 	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
@@ -536,7 +594,7 @@ static bool is_further(const struct nc_box_order *order)
 
 static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
 {
-	uint32_t had = home->first->order.flags;
+	uint32_t had = home->first ? home->first->order.flags : 0;
 
 	if (had & NC_ORDER_HOME)
 		had |= NC_ORDER_TTY;
@@ -579,14 +637,13 @@ static int handle_run(struct nc_wire_in *in)
 	struct nacre_err err = {0};
 	struct nc_box_pending *pending;
 	struct nc_box *box;
-	size_t n;
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !order_is_sane(&order) || find_box(order.id))
 		return -EBADMSG;
 	if (order.home > 0)
 		return join_box(&order);
-	box = nc_box_is_neutral(&order) ? prepared_box(&n) : NULL;
+	box = choose_box(&order);
 	pending = box || free_box() ? keep_order() : NULL;
 	if (!pending) {
 		nc_err_set(&err, -EAGAIN, "This spawner has %u boxes already, or no memory",
@@ -595,7 +652,7 @@ static int handle_run(struct nc_wire_in *in)
 	} else if (box) {
 		birth_step(box, nc_box_take(&spawner.nursery, box, pending, &err), &err);
 	} else {
-		begin_box(free_box(), pending);
+		begin_box(free_box(), pending, NULL);
 	}
 	return 0;
 }
@@ -613,7 +670,8 @@ static int handle_next(struct nc_wire_in *in)
 		order.home > 0)
 		return -EBADMSG;
 	box = find_box(order.id);
-	if (!box || box->state != NC_BOX_STAYS) { /* it has died meanwhile: its end was told */
+	if (!box || (box->state != NC_BOX_STAYS && (box->state != NC_BOX_WAITING || !box->ahead))) {
+		/* it has died meanwhile: its end was told */
 		nc_err_set(&err, -ESRCH, "There is no such box, or a command runs in it");
 		tell_failure(order.id, &err);
 		return 0;
@@ -712,11 +770,17 @@ static int handle_kill(struct nc_wire_in *in)
 /* Safe: a number with a maximum of our own. */
 static int handle_ready(struct nc_wire_in *in)
 {
+	uint64_t zygote = nc_wire_get_u64(in);
 	uint32_t n = nc_wire_get_u32(in);
+	struct nc_box *box;
 
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
-	spawner.ready = n;
+	box = find_box(zygote);
+	if (zygote == 0)
+		spawner.ready = n;
+	else if (box) /* it may just have died */
+		box->ready = n;
 	return 0;
 }
 
@@ -748,7 +812,7 @@ static const struct {
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
-	{NC_BOX_NEXT, true, 6, handle_next},
+	{NC_BOX_NEXT, true, 7, handle_next},
 	{NC_BOX_SIGNAL, true, 0, handle_signal},
 	{NC_BOX_FREEZE, true, 0, handle_freeze},
 	{NC_BOX_ASK, true, 0, handle_ask},
@@ -779,9 +843,9 @@ static void receive(void)
 
 	if (r > 0)
 		handle_packet();
-	else if (r == -EAGAIN)
+	else if (r == -EAGAIN || r == -ECONNRESET) /* it has gone with mail unread: said once */
 		return;
-	else if (r == 0 || r == -ECONNRESET) /* it has gone, the latter with mail unread */
+	else if (r == 0)
 		spawner.worker.fd = nc_fd_close(spawner.worker.fd);
 	else
 		nc_worker_end(
@@ -808,9 +872,11 @@ static void handle_box(struct nc_box *box)
 
 	if (box->state == NC_BOX_GROWING) {
 		birth_step(box, nc_box_grown(&spawner.nursery, box, &err), &err);
+	} else if (box->state == NC_BOX_BORROWING) {
+		birth_step(box, nc_box_lent(&spawner.nursery, box, &err), &err);
 	} else if (box->state == NC_BOX_WAITING || box->state == NC_BOX_STARTING) {
 		birth_step(box, nc_box_heard(box, &err), &err);
-		if (box->state == NC_BOX_RUNS)
+		if (box->state == NC_BOX_RUNS || (box->ahead && box->state == NC_BOX_WAITING))
 			begin_life(box);
 	} else {
 		end_step(box);
@@ -865,6 +931,7 @@ static int fd_of_state(const struct nc_box *box)
 {
 	switch (box->state) {
 	case NC_BOX_GROWING:
+	case NC_BOX_BORROWING:
 	case NC_BOX_WAITING:
 	case NC_BOX_STARTING:
 		return box->report_fd;
@@ -1013,6 +1080,14 @@ static void bury_boxes(void)
 	}
 }
 
+/* What it has said before it died holds: others may have been told that it was done. */
+static void hear_out(void)
+{
+	spawner.worker.dead = true;
+	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner.worker.fd >= 0; i++)
+		receive();
+}
+
 /* Serves one worker after the other, for as long as one is to be had; the last one's exit code. */
 static int serve_all(void)
 {
@@ -1021,6 +1096,8 @@ static int serve_all(void)
 
 	for (;;) {
 		serve();
+		if (spawner.worker.argv)
+			hear_out();
 		code = nc_worker_reap(&spawner.worker);
 		if (!spawner.worker.argv || spawner.ends || code == 0)
 			return code;

@@ -16,7 +16,9 @@ struct nc_worker {
 	pid_t pid;
 	int fd; /* our end of the pair; -EBADF once it is gone */
 	bool greeted;
-	bool broken; /* it was ended by us, for breaking the rules */
+	bool broken;	    /* it was ended by us, for breaking the rules */
+	bool dead;	    /* nobody hears us any more */
+	uint64_t waited_ns; /* for it to read its messages, in all of its life */
 	/* how it is started again; argv is NULL where it is not */
 	char **argv;
 	int heir_fd; /* the first of those that every worker finds from 4 on */
@@ -37,7 +39,8 @@ int nc_worker_start(struct nc_worker *worker, struct nacre_err *err);
 /* Ends a worker that breaks the rules. */
 void nc_worker_end(struct nc_worker *worker, const char *why);
 
-/* Sends a message and frees it; nobody waits for a worker that does not read, it is ended. */
+/* Sends a message and frees it; a worker that does not read, and has been waited for long enough,
+ * is ended. */
 void nc_worker_send(
 	struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds);
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/privilege.h"
 #include "kernel/program.h"
@@ -125,7 +126,8 @@ int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err)
 
 	if (!word || strcmp(word, "3") != 0 || fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return nc_err_set(err, -EINVAL, "It is nacre-spawner that starts this");
-	*spawn = (struct nc_spawn){.fd = SOCKET_FD};
+	/* boxes of the one before may still be dying; it did not order one each nanosecond */
+	*spawn = (struct nc_spawn){.fd = SOCKET_FD, .last_id = nc_clock_ns()};
 	return 0;
 }
 
@@ -229,6 +231,16 @@ int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
 	return send_id(spawn, NC_BOX_ASK, id);
 }
 
+int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n)
+{
+	struct nc_wire_out out;
+
+	nc_wire_begin(&out, NC_BOX_READY);
+	nc_wire_put_u64(&out, zygote);
+	nc_wire_put_u32(&out, n);
+	return nc_wire_send(spawn->fd, &out, NULL, 0);
+}
+
 static int take_packet_fd(struct nc_spawn *spawn, size_t i)
 {
 	return i < spawn->packet.n_fds ? take_fd(spawn->packet.fds[i]) : -EBADF;
@@ -237,14 +249,17 @@ static int take_packet_fd(struct nc_spawn *spawn, size_t i)
 static void take_fds(
 	struct nc_spawn *spawn, const struct nc_box_start *start, struct nc_spawn_event *event)
 {
+	size_t n = spawn->packet.n_fds;
+
 	if (start->terminal)
 		event->terminal_fd = take_packet_fd(spawn, 0);
 	if (start->door)
 		event->door_fd = take_packet_fd(spawn, start->terminal);
-	if (event->type == NC_BOX_ADOPT && spawn->packet.n_fds == 1)
+	if (event->type == NC_BOX_ADOPT && n == 1)
 		event->terminal_fd = take_packet_fd(spawn, 0);
-	for (size_t n = spawn->packet.n_fds; event->type == NC_BOX_ADOPT && n > 1 && n-- > 0;)
-		event->stream_fd[3 - spawn->packet.n_fds + n] = take_packet_fd(spawn, n);
+	/* the last of the three: input that has ended is not there */
+	for (size_t i = 0; event->type == NC_BOX_ADOPT && n > 1 && i < n; i++)
+		event->stream_fd[3 - n + i] = take_packet_fd(spawn, i);
 }
 
 int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)

@@ -9,6 +9,7 @@ struct nc_spawn {
 	int fd; /* readable when an event waits */
 	struct nc_box_host host;
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
+	uint64_t last_id;   /* of a box of a worker before; or 0 */
 	struct nc_wire_packet packet;
 };
 
@@ -63,6 +64,9 @@ int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen);
 
 /* What does it use now? */
 int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id);
+
+/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
+int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n);
 
 /* The end of a kept box has been taken note of. */
 int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id);

@@ -35,6 +35,7 @@
 #define WORKER_FD 3
 #define WITNESS_FD 4
 #define HISTORY_FD 5
+#define PLACE_FD 6
 /* Above all of these: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
 
@@ -164,9 +165,10 @@ static int move_fd(int fd, int to)
 	return dup2(fd, to) < 0 ? -errno : 0;
 }
 
-_Noreturn static void become_recorder(
-	int program_fd, int socket_fd, int witness_fd, int history_fd, bool ranges, char **argv)
+_Noreturn static void become_recorder(const struct nc_recorder_setup *setup, int program_fd,
+	int socket_fd, int history_fd, bool ranges, char **argv)
 {
+	int witness_fd = setup->witness_fd, place_fd = setup->place_fd;
 	char *environment[] = {NULL};
 	int null_fd, r;
 
@@ -175,6 +177,8 @@ _Noreturn static void become_recorder(
 	history_fd = fcntl(history_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	if (witness_fd >= 0)
 		witness_fd = fcntl(witness_fd, F_DUPFD_CLOEXEC, HIGH_FD);
+	if (place_fd > 0)
+		place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (program_fd < 0 || socket_fd < 0 || history_fd < 0 || null_fd < 0)
 		_exit(125);
@@ -187,6 +191,8 @@ _Noreturn static void become_recorder(
 		r = move_fd(witness_fd, WITNESS_FD);
 	if (r == 0)
 		r = move_fd(history_fd, HISTORY_FD);
+	if (r == 0 && place_fd > 0)
+		r = move_fd(place_fd, PLACE_FD);
 	if (r == 0)
 		r = nc_privilege_become_recorder(ranges);
 	if (r == 0)
@@ -201,8 +207,8 @@ static int launch(const struct nc_recorder_setup *setup, int program_fd, int his
 {
 	static char name[] = "nacre-recorder", none[] = "0", one[] = "1";
 	char blob_bytes[24], journal_bytes[24], days[24];
-	char *argv[] = {
-		name, blob_bytes, journal_bytes, days, setup->witness_fd >= 0 ? one : none, NULL};
+	char *argv[] = {name, blob_bytes, journal_bytes, days, setup->witness_fd >= 0 ? one : none,
+		setup->place_fd > 0 ? one : none, NULL};
 	cleanup_close int ours = -EBADF, theirs = -EBADF;
 	int ends[2];
 	pid_t pid;
@@ -218,7 +224,7 @@ static int launch(const struct nc_recorder_setup *setup, int program_fd, int his
 	if (pid < 0)
 		return -errno;
 	if (pid == 0)
-		become_recorder(program_fd, theirs, setup->witness_fd, history_fd, ranges, argv);
+		become_recorder(setup, program_fd, theirs, history_fd, ranges, argv);
 	*ret_pidfd = nc_pidfd_open(pid);
 	return *ret_pidfd < 0 ? *ret_pidfd : take_fd(ours);
 }

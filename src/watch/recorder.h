@@ -16,14 +16,15 @@ struct nc_recorder_setup {
 	uint64_t days;	/* what is older is removed */
 	int witness_fd; /* the recorder's end of a pair to the spawner, or -EBADF; stays the
 			   caller's */
+	int place_fd;	/* where it meets the next worker; 0 or less: there is none; the same */
 };
 
 /*
  * Makes the history if there is none, with the caller's rights, and starts nacre-recorder on it,
  * for root as a user of its own. Returns the worker's end of its socket (SOCK_SEQPACKET, CLOEXEC),
- * for nc_record_start(); the recorder lives until that and the spawner's end are closed everywhere.
- * *ret_pidfd is the caller's; a zombie is left if nobody waits. To be called while there is one
- * thread, before privilege is dropped.
+ * for nc_record_start(); the recorder lives until that, the spawner's end and the place are closed
+ * everywhere. *ret_pidfd is the caller's; a zombie is left if nobody waits. To be called while
+ * there is one thread, before privilege is dropped.
  */
 int nc_recorder_start(const struct nc_recorder_setup *setup, int *ret_pidfd, struct nacre_err *err);
 

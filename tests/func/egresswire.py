@@ -84,21 +84,33 @@ def read_meter(body):
 class Egress:
     """nacre-egress and its worker. Decisions that come are kept; what is waited for is waited for."""
 
-    def __init__(self, servers="127.0.0.1:9", hosts="", bundle="", program=None, wrapper=(), user=EGRESS_ID):
+    def __init__(self, servers="127.0.0.1:9", hosts="", bundle="", program=None, wrapper=(), user=EGRESS_ID, place=False):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        high = os.dup(theirs.fileno())
-        command = f'exec 3<&{high} {high}>&-; exec "$@"'
+        self.place, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        high, higher = os.dup(theirs.fileno()), os.dup(inner.fileno())
+        command = f'exec 3<&{high} {high}>&- 4<&{higher} {higher}>&-; exec "$@"'
         ids = str(user)
         drop = ["setpriv", "--reuid", ids, "--regid", ids, "--clear-groups", "--bounding-set=-all"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(
-            [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts, bundle],
-            pass_fds=(high,), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            [*wrapper, "bash", "-c", command, "sh", *drop, str(program or BUILD / "nacre-egress"), servers, hosts, bundle, *(["1"] if place else [])],
+            pass_fds=(high, higher), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL)
         os.close(high)
+        os.close(higher)
         theirs.close()
+        inner.close()
+        if not place:
+            self.place.close()
         self.socket = ours
         self.socket.settimeout(20)
         self.decisions, self.overs, self.meters, self.dones = [], [], [], []
+
+    def call(self):
+        """The next worker comes in."""
+        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(20)
+        socket.send_fds(self.place, [message(1, b"")], [theirs.fileno()])
+        theirs.close()
 
     def send(self, kind, body=b"", fds=()):
         self.raw(message(kind, body), fds)
@@ -174,6 +186,7 @@ class Egress:
 
     def close(self):
         self.socket.close()
+        self.place.close()
         status = self.process.wait(timeout=10)
         errors = self.process.stderr.read().decode()
         self.process.stderr.close()

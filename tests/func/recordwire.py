@@ -111,11 +111,12 @@ def death(box, cause=0, code=0, signal=0, wall=1, cpu=2, memory=3, disk=4, denie
 class Recorder:
     """nacre-recorder on a history, and the worker's end of its socket."""
 
-    def __init__(self, history, blobs=0, journal=0, days=0, witness=False, prefix=(), patience=10, hello=True):
+    def __init__(self, history, blobs=0, journal=0, days=0, witness=False, prefix=(), patience=10, hello=True, place=False):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.witness, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         directory = os.open(history, os.O_RDONLY)
-        high = [os.dup2(fd, 100 + n, False) for n, fd in enumerate((theirs.fileno(), far.fileno(), directory))]
+        self.place, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        high = [os.dup2(fd, 100 + n, False) for n, fd in enumerate((theirs.fileno(), far.fileno(), directory, inner.fileno()))]
 
         def places():
             for n, fd in enumerate(high):
@@ -126,23 +127,38 @@ class Recorder:
                 os.setresuid(OWNER, OWNER, OWNER)
 
         program = os.open(BUILD / "nacre-recorder", os.O_PATH)
-        self.process = subprocess.Popen([*prefix, f"/proc/self/fd/{program}", str(blobs), str(journal), str(days), str(int(witness))],
-                                        preexec_fn=places, pass_fds=(3, 4, 5, program), stdin=subprocess.DEVNULL,
+        self.process = subprocess.Popen([*prefix, f"/proc/self/fd/{program}", str(blobs), str(journal), str(days), str(int(witness)), str(int(place))],
+                                        preexec_fn=places, pass_fds=(3, 4, 5, 6, program), stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         for fd in (*high, directory, program):
             os.close(fd)
         theirs.close()
         far.close()
+        inner.close()
+        if not place:
+            self.place.close()
         if not witness:
             self.witness.close()
+        self.patience = patience
+        self.become(ours, hello)
+
+    def become(self, ours, hello=True):
+        """This is the worker from now on."""
         self.socket = ours
-        self.socket.settimeout(patience)
+        self.socket.settimeout(self.patience)
         if hello:
             self.send(greeting())
             kind, body = self.receive()
             assert kind == WELCOME, (kind, body)
             version, self.lost, self.cut, self.missing = struct.unpack("<IIQQ", body)
             assert version == VERSION
+
+    def call(self, hello=True):
+        """The next worker comes in."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(self.place, [message(1, b"")], [theirs.fileno()])
+        theirs.close()
+        self.become(ours, hello)
 
     def __enter__(self):
         return self
@@ -197,6 +213,7 @@ class Recorder:
         """Closes the sockets: exit status and what was said on standard error."""
         self.socket.close()
         self.witness.close()
+        self.place.close()
         error = self.process.communicate(timeout=20)[1]
         return self.process.returncode, error
 

@@ -107,7 +107,7 @@ def complete(script, *words):
 def test_bash_completion(nacre, tmp_path):
     script = tmp_path / "nacre.bash"
     script.write_text(nacre("completion", "bash").stdout)
-    assert complete(script, "nacre", "") == ["doctor", "exec", "env", "check", "policy", "history", "audit", "image", "key", "run", "serve", "top", "config", "completion", "engine",
+    assert complete(script, "nacre", "") == ["doctor", "exec", "env", "check", "policy", "history", "audit", "image", "key", "run", "serve", "ps", "logs", "kill", "shell", "cp", "top", "config", "completion", "engine",
                                              "--config", "--help", "--server", "--version"]
     assert complete(script, "nacre", "do") == ["doctor"]
     assert complete(script, "nacre", "config", "") == ["check", "show", "--config", "--help", "--server", "--version"]

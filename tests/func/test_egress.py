@@ -15,7 +15,7 @@ import time
 import pytest
 
 from conftest import BUILD
-from egresswire import (ASK, CHANGE, EGRESS_ID, HELLO, OPEN, VERSION, Egress, Host, NameServer, answer, connect, echo,
+from egresswire import (ASK, CHANGE, EGRESS_ID, HELLO, METER, OPEN, VERSION, Egress, Host, NameServer, answer, connect, echo,
                         get, inner, listen, ok, read_all, read_head, read_reply, rule, secret, status, talk, terms,
                         wait_for)
 from wire import message
@@ -968,3 +968,48 @@ def test_a_worker_that_does_not_read_loses_records_and_nothing_else(egress, mirr
     client, line = connect(port, f"good.test:{mirror.port}")
     assert " 200 " in line
     client.close()
+
+
+# ---- the next worker ----
+
+def test_doors_stay_as_they_are_until_the_next_worker_comes(hosts, web):
+    """What the worker before has said holds, to the last word; the next one is told of all doors, and shuts those that are nobody's."""
+    egress = Egress(hosts=hosts, place=True).hello()
+    wide, narrow = (egress.open(box=box, rules=inner(f"good.test:{web.port}")) for box in (1, 2))
+    target = f"http://good.test:{web.port}/"
+    egress.send(CHANGE, struct.pack("<Q", 2) + terms(rules=inner("other.test")))  # and dies before it is answered
+    egress.socket.close()
+    assert status(get(wide, target)) == 200 and status(get(narrow, target)) == 403
+    egress.call()
+    assert status(get(wide, target)) == 200  # nobody has greeted yet
+    egress.hello()
+    egress.until(METER)
+    egress.until(METER)
+    assert {meter["box"]: meter["requests"] for meter in egress.meters} == {1: 2, 2: 0}
+    assert egress.meter(1)["requests"] == 2
+    egress.shut(2)
+    assert egress.change(box=1, rules=inner("other.test")) == 0 and status(get(wide, target)) == 403
+    egress.call()  # while the one before is still there
+    egress.hello()
+    assert egress.meter(1)["box"] == 1
+    assert egress.close() == (0, "")
+
+
+def test_what_a_hostile_worker_hands_in_at_the_place(hosts, web, tmp_path):
+    egress = Egress(hosts=hosts, place=True).hello()
+    port = egress.open(rules=inner(f"good.test:{web.port}"))
+    plain, (stream, other) = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT), socket.socketpair()
+    egress.place.send(b"x")
+    egress.place.send(message(1, b""))
+    for fds in ([plain, plain], [plain] * 16, [stream.fileno()], [egress.place.fileno()]):
+        socket.send_fds(egress.place, [message(1, b"")], fds)
+    egress.call()
+    egress.hello()
+    assert status(get(port, f"http://good.test:{web.port}/")) == 200
+    assert os.fstat(plain).st_size == 0
+    egress.raw(b"nonsense")  # that is the end, for those who could come too
+    assert egress.process.wait(10) == 0
+    os.close(plain)
+    stream.close()
+    other.close()
+    assert egress.close()[0] == 0

@@ -129,7 +129,7 @@ HOSTILE = {
     "a second beginning": [entry(OPEN, "a", {}), entry(OPEN, "a", {})],
     "a note about executions": [note(EXECUTION, "finish", {})],
     "a note of no kind": [note(4, "x", {})],
-    "more executions than allowed": [entry(OPEN, f"a{n}", {}) for n in range(1025)],
+    "more executions than allowed": [entry(OPEN, f"a{n}", {}) for n in range(2049)],
 }
 
 
@@ -208,6 +208,54 @@ def test_what_a_worker_leaves_open_is_lost(history):
     last = lines(history)[-1]
     assert (last["event"], last["id"], last["from"], last["body"]["status"]) == ("lost", "ex_1", "recorder", "lost")
     assert not list((history / "live").iterdir())
+
+
+def test_the_next_worker_comes_in_at_the_place(history, audit):
+    with Recorder(history, place=True) as recorder:
+        recorder.open("ex_1")
+        assert recorder.run("ex_2", status="success")[0] == 0
+        for n in range(3, 40):  # said, and the answers never read: all of it holds
+            recorder.send(entry(OPEN, f"ex_{n}", {}))
+            recorder.send(entry(FINISH, f"ex_{n}", {"status": "success"}))
+        recorder.send(entry(OPEN, "ex_last", {}))
+        recorder.socket.close()
+        recorder.call()
+        assert recorder.run("ex_new", status="success")[0] == 0
+        recorder.call()  # while the one before is still there
+        assert recorder.run("ex_newer", status="success")[0] == 0
+        assert recorder.end() == (0, "")
+    found = lines(history)
+    assert {line["id"] for line in found if line["event"] == "lost"} == {"ex_1", "ex_last"}
+    finished = [line["id"] for line in found if line["event"] == "finish"]
+    assert finished == ["ex_2", *(f"ex_{n}" for n in range(3, 40)), "ex_new", "ex_newer"]
+    assert audit()["ok"]
+
+
+def test_what_a_hostile_worker_hands_in_at_the_place(history, audit, tmp_path):
+    """Nothing, too much, no message, what is no socket, a socket of another kind, and his own breach; the next one is served all the same."""
+    with Recorder(history, place=True) as recorder:
+        plain = os.open("/dev/null", os.O_RDWR)
+        file = os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT)
+        stream, other = socket.socketpair()
+        reading, writing = os.pipe()
+        recorder.place.send(b"x")
+        recorder.place.send(message(1, b""))
+        recorder.place.send(message(1, bytes(60000)))
+        for fds in ([plain, file], [plain] * 16, [plain], [file], [stream.fileno()], [reading], [recorder.place.fileno()]):
+            socket.send_fds(recorder.place, [message(1, b"")], fds)
+        other.send(b"\0" * 100)
+        os.write(writing, b"x" * 100)
+        recorder.call(hello=False)
+        recorder.send(b"nonsense")
+        assert recorder.receive()[0] == 0
+        recorder.call()
+        assert recorder.run("ex_1", status="success")[0] == 0
+        assert os.fstat(file).st_size == 0
+        for fd in (plain, file, reading, writing):
+            os.close(fd)
+        code, said = recorder.end()
+        assert code == 0 and "not listening to it any more" in said
+    assert audit()["ok"] and [line["id"] for line in lines(history) if line["event"] == "finish"] == ["ex_1"]
 
 
 def test_the_next_recorder_tells_what_was_lost(history, audit):

@@ -394,7 +394,8 @@ def test_socket_activation_and_notify(tmp_path):
         with socket.create_connection(listener.getsockname(), timeout=10) as client:
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"200 OK" in client.recv(4096)
-        os.kill(int(ready["MAINPID"]), signal.SIGTERM)
+        assert int(ready["MAINPID"]) == process.pid  # the spawner, which outlives workers and tells them
+        process.terminate()
         assert notify.recv(4096) == b"STOPPING=1"
         assert process.wait(timeout=20) == 0
     finally:
@@ -463,7 +464,8 @@ def test_as_an_ordinary_user(programs, tmp_path, user_namespaces):
 
 
 def test_killed_daemon_loses_nothing(tmp_path):
-    """kill -9 under load: what was acknowledged is in the history, the rest is told as lost, and nothing goes on running."""
+    """kill -9 of the spawner under load: what was acknowledged is in the history, the rest is told as lost, and nothing goes on running.
+    That of the worker is in test_serve_adoption.py."""
     acknowledged = set()
     for round_ in range(int(os.environ.get("NACRE_KILL_ROUNDS", "4"))):
         with Daemon(tmp_path) as daemon:
@@ -482,7 +484,7 @@ def test_killed_daemon_loses_nothing(tmp_path):
                 thread.start()
             time.sleep(0.8 + round_ / 10)
             below = processes_of(daemon.process.pid)
-            os.kill(daemon.pid, signal.SIGKILL)
+            daemon.process.kill()
             for thread in threads:
                 thread.join(timeout=30)
             assert daemon.process.wait(timeout=20) != 0

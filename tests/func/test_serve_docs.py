@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -12,6 +13,7 @@ import pytest
 
 from conftest import ROOT
 from serving import Daemon, events_of
+from websocket import WebSocket
 
 OPENAPI = json.loads((ROOT / "docs/openapi.json").read_text())
 ROUTES = re.findall(r'\{"([A-Z]+)",\s*"(/[^"]*)"', (ROOT / "src/server/rest/routes.c").read_text())
@@ -104,6 +106,13 @@ def check_sandboxes(daemon):
     each("POST", "/commands", {"commands": ""})
     each("GET", "/commands")
     each("GET", "/commands/{command}")
+    for rest in ("/exec", "/commands/{command}/attach"):
+        each("GET", rest)
+        each("GET", rest, query="?on_hangup=x")
+        template = one + rest
+        assert WebSocket(daemon, template.replace("{id}", box).replace("{command}", command)).status == 101
+        assert "101" in OPENAPI["paths"][template]["get"]["responses"]
+        CHECKED.add(("GET", template, 101))
     each("POST", "/commands/{command}/input", b"x", **raw)
     each("POST", "/commands/{command}/size", {"rows": 20, "columns": 70})
     each("POST", "/commands/{command}/size", {"rows": 0})
@@ -118,9 +127,25 @@ def check_sandboxes(daemon):
         each("GET", "/files/stat", query=query)
         each("POST", "/files/directory", query=query.replace("f", "new"))
     each("GET", "/files/list", query="?path=/workspace")
+    for query in ("?path=/workspace/d", "?path=relative", "?path=/nowhere"):
+        archive = each("GET", "/archive", query=query).body
+        each("PUT", "/archive", archive, query=query, **raw)
+    each("GET", "/watch", query="?path=/nowhere")
+    ending = threading.Timer(1, daemon.ask, ("DELETE", f"{base}/{box}/files?path=/workspace/d"))
+    ending.start()
+    assert b"event: removed" in each("GET", "/watch", query="?path=/workspace/d").body
+    each("PUT", "/files", b"data", query="?path=/workspace/d/f", **raw)
+    snapshot = each("POST", "/snapshots", {"name": "x"}).json()["id"]
+    each("POST", "/snapshots", {"nope": "x"})
+    each("POST", "/restore", {"snapshot": "sn_none"})
+    check(daemon, "GET", "/v1/snapshots", "/v1/snapshots")
+    check(daemon, "GET", f"/v1/snapshots/{snapshot}", "/v1/snapshots/{id}")
     each("POST", "/files/move", query="?from=/workspace/d&to=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
     each("DELETE", "/files", query="?path=/workspace/e")
+    each("POST", "/restore", {"snapshot": snapshot})
+    check(daemon, "POST", base, base, {"snapshot": snapshot})
+    check(daemon, "DELETE", f"/v1/snapshots/{snapshot}", "/v1/snapshots/{id}")
     each("POST", "/network", {"allow": ["example.org"]})
     each("POST", "/network", {"allow": ["http://x"]})
     each("POST", "/pause")

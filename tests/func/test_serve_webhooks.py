@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+from conftest import open_way
 from leftovers import lives
 from serving import Daemon
 
@@ -71,6 +72,28 @@ def test_alerts_are_told(tmp_path):
     while lives(courier[0]):  # it ends with the daemon
         assert time.monotonic() < until
         time.sleep(0.1)
+    receiver.shutdown()
+
+
+def test_a_daemon_that_dies_loses_no_alert(tmp_path):
+    """What it had told is delivered, and what the next one tells too."""
+    receiver = Receiver(failures=1)
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "serve.yaml").write_text(f"webhooks: ['http://localhost:{receiver.server_port}/']\n"
+                                       "alerts:\n  intruders: {kind: security, measure: auth_failures, above: 2}\n")
+    open_way(config)
+    with Daemon(tmp_path, config=config) as daemon:
+        for count in (1, 3):
+            for _ in range(4):
+                daemon.get("/v1/version", host="evil.example")
+            receiver.wait(count)  # at the first try it was refused
+            daemon.die()
+            receiver.wait(2)
+        told = [json.loads(body) for _, _, body in receiver.got]
+        assert told[0] == told[1]
+        told = told[1:]
+        assert [message["state"] for message in told] == ["firing", "firing"] and told[0]["id"] != told[1]["id"]
     receiver.shutdown()
 
 

@@ -10,7 +10,7 @@ VERSION = 6
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
 CONTAINER, PROCESS = 0, 1
-TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES, DOOR, HOME, ALONE, GUESTS = 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024
+TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES, DOOR, HOME, ALONE, PACK, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(14)]
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
 MB = 1 << 20
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
@@ -29,11 +29,11 @@ def words(*items):
 
 
 def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
-               rows=24, columns=80, home=0, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
+               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
     """binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
-    body = struct.pack("<10Q", identity, home, *values.values())
+    body = struct.pack("<11Q", identity, home, zygote, *values.values())
     body += struct.pack("<BIIII", tier, flags, landlock_min, rows, columns)
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
@@ -58,8 +58,8 @@ def kill(identity, cause=CANCEL):
     return message(KILL, struct.pack("<QB", identity, cause))
 
 
-def ready(count):
-    return message(READY, struct.pack("<I", count))
+def ready(count, zygote=0):
+    return message(READY, struct.pack("<QI", zygote, count))
 
 
 def forget(identity):

@@ -104,30 +104,39 @@ NC_REST(jobs_list)
 			nc_jobs_json(server->jobs, &exchange->caller, wanted, limit)));
 }
 
+void nc_rest_no_job(struct nc_exchange *exchange)
+{
+	nc_problem(exchange, 404, "no_job", NULL, "Look at /v1/history",
+		"There is no such job, or not any more");
+}
+
 static struct nc_job *find(struct nc_server *server, struct nc_exchange *exchange)
 {
 	struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
 
 	if (!job)
-		nc_problem(exchange, 404, "no_job", NULL, "Look at /v1/history",
-			"There is no such job, or not any more");
+		nc_rest_no_job(exchange);
 	return job;
 }
 
 NC_REST(jobs_get)
 {
-	const struct nc_job *job = find(server, exchange);
+	const struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
 
 	if (job)
 		nc_reply_json(exchange, 200, nc_job_json(job, true));
+	else
+		nc_rest_past_job(server, exchange);
 }
 
 NC_REST(jobs_wait)
 {
-	struct nc_job *job = find(server, exchange);
+	struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
 	uint64_t seconds;
 
-	if (job && nc_rest_number(exchange, "timeout", 30, WAIT_MAX_S, &seconds))
+	if (!job)
+		nc_rest_past_job(server, exchange);
+	else if (nc_rest_number(exchange, "timeout", 30, WAIT_MAX_S, &seconds))
 		nc_job_wait(job, exchange, seconds * 1000);
 }
 

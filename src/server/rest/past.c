@@ -185,6 +185,39 @@ static void on_blob(void *context, const json_t *answer)
 	nc_reply_bytes(context, 200, "application/octet-stream", data, size);
 }
 
+/* A job that this daemon does not know: one that it has forgotten, or that died with the one
+ * before.
+ */
+static void on_job(void *context, const json_t *answer)
+{
+	struct nc_exchange *exchange = context;
+	const json_t *rows = json_object_get(answer, "executions");
+	const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
+	const char *status = json_string_value(json_object_get(row, "status"));
+	const json_t *opened = json_object_get(row, "opened");
+	const char *tenant = json_string_value(json_object_get(row, "tenant"));
+
+	if (!row || !status)
+		nc_rest_no_job(exchange);
+	else
+		nc_reply_json(exchange, 200,
+			json_pack("{s:O, s:s, s:s, s:O, s:s, s:n}", "id",
+				json_object_get(row, "id"), "state",
+				nc_streq(status, "running") ? "running" : "done", "status", status,
+				"created",
+				json_is_string(opened) ? opened : json_object_get(row, "time"),
+				"tenant", tenant ? tenant : "", "reply"));
+}
+
+void nc_rest_past_job(struct nc_server *server, struct nc_exchange *exchange)
+{
+	if (server->archive)
+		ask(server, exchange,
+			json_pack("{s:s, s:s}", "op", "show", "id", exchange->part[0]), on_job);
+	else
+		nc_rest_no_job(exchange);
+}
+
 NC_REST(history_blob)
 {
 	ask(server, exchange,

@@ -15,6 +15,12 @@ NC_REST(jobs_wait);
 NC_REST(jobs_events);
 NC_REST(jobs_cancel);
 
+/* There is no such job. */
+void nc_rest_no_job(struct nc_exchange *exchange);
+
+/* past.c: what the history knows of a job that we do not know any more. */
+void nc_rest_past_job(struct nc_server *server, struct nc_exchange *exchange);
+
 /* sandboxes.c */
 NC_REST(sandboxes_create);
 NC_REST(sandboxes_list);
@@ -46,6 +52,24 @@ NC_REST(files_make);
 NC_REST(files_move);
 NC_REST(files_list);
 NC_REST(files_stat);
+
+/* sandbox_archives.c */
+NC_REST(archives_pack);
+NC_REST(archives_unpack);
+
+/* sandbox_watch.c */
+NC_REST(files_watch);
+
+/* snapshots.c */
+NC_REST(snapshots_create);
+NC_REST(snapshots_list);
+NC_REST(snapshots_get);
+NC_REST(snapshots_remove);
+NC_REST(snapshots_restore);
+
+/* terminals.c */
+NC_REST(terminals_exec);
+NC_REST(terminals_attach);
 
 /* past.c */
 NC_REST(history_list);

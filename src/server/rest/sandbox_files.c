@@ -14,8 +14,7 @@
 #define READ_MAX (64U << 20)
 #define LISTING_SIZE_MAX (4U << 20)
 
-/* An absolute path of the query; NULL: it was answered. The caller frees it. */
-static char *path_of(struct nc_exchange *exchange, const char *name)
+char *nc_rest_path(struct nc_exchange *exchange, const char *name)
 {
 	const char *path = nc_exchange_query(exchange, name);
 	char *copy;
@@ -31,7 +30,8 @@ static char *path_of(struct nc_exchange *exchange, const char *name)
 	return copy;
 }
 
-static void refuse(struct nc_exchange *exchange, int error)
+void nc_rest_refuse_file(
+	struct nc_exchange *exchange, int error, const char *said, size_t said_size)
 {
 	static const struct {
 		int error;
@@ -43,16 +43,25 @@ static void refuse(struct nc_exchange *exchange, int error)
 		{-ENOTEMPTY, 409, "not_empty"}, {-EEXIST, 409, "exists"}, {-EBUSY, 409, "busy"},
 		{-ENOSPC, 507, "no_space"}, {-EFBIG, 413, "too_large"}, {-E2BIG, 413, "too_many"},
 		{-EINVAL, 400, "bad_file"}, {-ELOOP, 400, "bad_path"},
-		{-ENAMETOOLONG, 400, "bad_path"}, {-EXDEV, 409, "other_device"}};
+		{-ENAMETOOLONG, 400, "bad_path"}, {-EXDEV, 409, "other_device"},
+		{-EBADMSG, 400, "bad_archive"}, {-ENODATA, 400, "bad_archive"},
+		{-EOPNOTSUPP, 400, "bad_archive"}, {-ECONNRESET, 503, "unavailable"}};
+	const char *known_text = nc_errno_text(error);
+	int size = said_size > 0 ? (int)said_size : (int)strlen(known_text);
+	const char *text = said_size > 0 ? said : known_text;
+
+	struct nacre_err err = {0};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		if (known[i].error == error) {
-			nc_problem(exchange, known[i].status, known[i].code, "path", NULL, "%s",
-				nc_errno_text(error));
+			nc_problem(exchange, known[i].status, known[i].code, "path", NULL, "%.*s",
+				size, text);
 			return;
 		}
 	}
-	nc_problem(exchange, 500, "internal_error", NULL, NULL, "%s", nc_errno_text(error));
+	/* the box's fault, or ours: too many, no memory, gone */
+	nc_err_set(&err, error, "%.*s", size, text);
+	nc_problem_err(exchange, &err);
 }
 
 static void on_done(void *context, const char *sandbox, int error, const char *data, size_t size)
@@ -97,9 +106,8 @@ static void answer_empty(struct nc_wait *wait, int error, const char *data, size
 {
 	struct nc_exchange *exchange = settle(wait);
 
-	(void)data, (void)size;
 	if (error < 0)
-		refuse(exchange, error);
+		nc_rest_refuse_file(exchange, error, data, size);
 	else
 		nc_reply_empty(exchange, 204);
 }
@@ -109,14 +117,14 @@ static void answer_bytes(struct nc_wait *wait, int error, const char *data, size
 	struct nc_exchange *exchange = settle(wait);
 
 	if (error < 0)
-		refuse(exchange, error);
+		nc_rest_refuse_file(exchange, error, data, size);
 	else
 		nc_reply_bytes(exchange, 200, "application/octet-stream", data, size);
 }
 
 NC_REST(files_read)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *const words[] = {"read", path, NULL};
 
 	if (path)
@@ -125,7 +133,7 @@ NC_REST(files_read)
 
 NC_REST(files_write)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *executable = path ? nc_exchange_query(exchange, "executable") : NULL;
 	/* 0755 and 0644, as numbers */
 	const char *mode = executable && nc_streq(executable, "true") ? "493" : "420";
@@ -137,7 +145,7 @@ NC_REST(files_write)
 
 NC_REST(files_remove)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *const words[] = {"remove", path, NULL};
 
 	if (path)
@@ -146,7 +154,7 @@ NC_REST(files_remove)
 
 NC_REST(files_make)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *const words[] = {"make", path, NULL};
 
 	if (path)
@@ -155,8 +163,8 @@ NC_REST(files_make)
 
 NC_REST(files_move)
 {
-	cleanup_free char *from = path_of(exchange, "from");
-	cleanup_free char *to = from ? path_of(exchange, "to") : NULL;
+	cleanup_free char *from = nc_rest_path(exchange, "from");
+	cleanup_free char *to = from ? nc_rest_path(exchange, "to") : NULL;
 	const char *const words[] = {"move", from, to, NULL};
 
 	if (to)
@@ -193,7 +201,7 @@ static void answer_list(struct nc_wait *wait, int error, const char *data, size_
 	json_t *list;
 
 	if (error < 0) {
-		refuse(exchange, error);
+		nc_rest_refuse_file(exchange, error, data, size);
 		return;
 	}
 	list = json_array();
@@ -209,7 +217,7 @@ static void answer_list(struct nc_wait *wait, int error, const char *data, size_
 
 NC_REST(files_list)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *const words[] = {"list", path, NULL};
 
 	if (path)
@@ -218,7 +226,7 @@ NC_REST(files_list)
 
 NC_REST(files_stat)
 {
-	cleanup_free char *path = path_of(exchange, "path");
+	cleanup_free char *path = nc_rest_path(exchange, "path");
 	const char *const words[] = {"stat", path, NULL};
 
 	if (path)

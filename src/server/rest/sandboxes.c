@@ -10,13 +10,25 @@
 #include "base/text.h"
 #include "engine/sandbox.h"
 #include "server/feed.h"
+#include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
+#include "server/snapshots.h"
 
 #define LIST_MAX 1000U
 
 /* ---- who waits ---- */
+
+/* A sandbox that has not got its files is none. */
+static void drop_unfinished(struct nc_wait *wait)
+{
+	struct nc_sandbox *sandbox = nc_sandbox_find(wait->server->sandboxes, NULL, wait->sandbox);
+
+	if (sandbox)
+		nc_sandbox_destroy(sandbox);
+	wait->sandbox[0] = '\0';
+}
 
 static void on_gone(struct nc_exchange *exchange)
 {
@@ -24,6 +36,8 @@ static void on_gone(struct nc_exchange *exchange)
 
 	if (wait->process)
 		nc_process_kill(wait->process); /* it was his alone */
+	if (wait->sandbox[0])
+		drop_unfinished(wait);
 	nc_wait_free(wait);
 }
 
@@ -52,6 +66,7 @@ void nc_wait_free(struct nc_wait *wait)
 	wait->exchange->keeper = NULL;
 	wait->exchange->gone = NULL;
 	nc_sandboxes_forget(wait->server->sandboxes, wait);
+	nc_draft_free(wait->draft);
 	json_decref(wait->list);
 	free(wait);
 }
@@ -62,6 +77,7 @@ void nc_waits_drop(struct nc_server *server)
 		struct nc_wait *wait = server->waits;
 
 		server->waits = wait->next;
+		nc_draft_free(wait->draft);
 		json_decref(wait->list);
 		free(wait);
 	}
@@ -108,16 +124,25 @@ static void release(
 	nc_quota_close(server->quotas, tenant, &share, cpu_seconds, nc_clock_ns());
 }
 
+/* It was admitted by the daemon before, and counts on. */
+static void resume(void *context, const char *tenant, const struct nc_box_limits *limits)
+{
+	struct nc_server *server = context;
+	struct nc_quota_share share = share_of(limits);
+
+	nc_quota_open(server->quotas, tenant, &share);
+}
+
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
-	const struct nc_sandboxes_gate gate = {server, admit, release};
+	const struct nc_sandboxes_gate gate = {server, admit, release, resume};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
 
 /* ---- finding ---- */
 
-static const char *tenant_of(const struct nc_exchange *exchange)
+const char *nc_rest_tenant(const struct nc_exchange *exchange)
 {
 	return exchange->caller.role == NC_ROLE_ADMIN ? NULL : exchange->caller.tenant;
 }
@@ -125,7 +150,7 @@ static const char *tenant_of(const struct nc_exchange *exchange)
 struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange *exchange)
 {
 	struct nc_sandbox *sandbox =
-		nc_sandbox_find(server->sandboxes, tenant_of(exchange), exchange->part[0]);
+		nc_sandbox_find(server->sandboxes, nc_rest_tenant(exchange), exchange->part[0]);
 
 	if (!sandbox)
 		nc_problem(exchange, 404, "no_sandbox", NULL, "Make one: POST /v1/sandboxes",
@@ -133,7 +158,7 @@ struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange 
 	return sandbox;
 }
 
-static struct nc_process *find_process(struct nc_server *server, struct nc_exchange *exchange)
+struct nc_process *nc_rest_process(struct nc_server *server, struct nc_exchange *exchange)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	struct nc_process *process = sandbox ? nc_process_find(sandbox, exchange->part[1]) : NULL;
@@ -144,8 +169,7 @@ static struct nc_process *find_process(struct nc_server *server, struct nc_excha
 	return process;
 }
 
-/* The body as JSON; an empty one is an empty object. NULL: it was answered. */
-static json_t *read_body(struct nc_exchange *exchange)
+json_t *nc_rest_body(struct nc_exchange *exchange)
 {
 	struct nacre_err err = {0};
 	json_t *body = NULL;
@@ -183,28 +207,73 @@ static void refuse(struct nc_exchange *exchange, int r, const struct nc_faults *
 
 /* ---- sandboxes ---- */
 
-static void on_made(void *context, struct nc_sandbox *sandbox, const struct nacre_err *failure)
+static void answer_made(struct nc_exchange *exchange, const struct nc_sandbox *sandbox)
 {
-	struct nc_exchange *exchange = settle(context);
 	char location[96];
 
-	if (failure) {
-		nc_problem_err(exchange, failure);
-		return;
-	}
 	(void)snprintf(location, sizeof(location), "/v1/sandboxes/%s", nc_sandbox_id(sandbox));
 	nc_reply_json(exchange, 201, nc_sandbox_json(sandbox));
 	nc_reply_header(exchange, "Location", location);
 }
 
+/* The files of its snapshot are there. */
+static void on_filled(struct nc_wait *wait, int error, const char *said, size_t size)
+{
+	const struct nc_sandbox *sandbox =
+		nc_sandbox_find(wait->server->sandboxes, NULL, wait->sandbox);
+
+	if (error < 0 || !sandbox) {
+		drop_unfinished(wait);
+		nc_rest_refuse_file(settle(wait), error < 0 ? error : -ENOENT, said, size);
+		return;
+	}
+	wait->sandbox[0] = '\0';
+	answer_made(settle(wait), sandbox);
+}
+
+static void fill(struct nc_wait *wait, struct nc_sandbox *sandbox)
+{
+	const struct nc_snapshot *snapshot = nc_snapshot_find(wait->server->snapshots,
+		nc_rest_tenant(wait->exchange), nc_sandbox_snapshot(sandbox));
+	struct nacre_err err = {0};
+
+	(void)snprintf(wait->sandbox, sizeof(wait->sandbox), "%s", nc_sandbox_id(sandbox));
+	wait->files = on_filled;
+	if (!snapshot)
+		(void)nc_err_set(&err, -ENOENT, "The snapshot was deleted");
+	else
+		(void)nc_rest_restore(wait, sandbox, snapshot, &err);
+	if (err.code < 0) {
+		drop_unfinished(wait);
+		nc_problem_err(settle(wait), &err);
+	}
+}
+
+static void on_made(void *context, struct nc_sandbox *sandbox, const struct nacre_err *failure)
+{
+	struct nc_wait *wait = context;
+
+	if (failure)
+		nc_problem_err(settle(wait), failure);
+	else if (*nc_sandbox_snapshot(sandbox))
+		fill(wait, sandbox);
+	else
+		answer_made(settle(wait), sandbox);
+}
+
 NC_REST(sandboxes_create)
 {
 	static struct nc_faults faults; /* large, and of this call alone */
-	cleanup_json json_t *body = read_body(exchange);
+	cleanup_json json_t *body =
+		nc_jobs_have_room(server, exchange) ? nc_rest_body(exchange) : NULL;
+	const char *snapshot = json_string_value(json_object_get(body, "snapshot"));
 	struct nacre_err err = {0};
-	struct nc_wait *wait = body ? nc_wait_new(server, exchange) : NULL;
+	struct nc_wait *wait;
 	int r;
 
+	if (!body || (snapshot && !nc_rest_snapshot(server, exchange, snapshot)))
+		return;
+	wait = nc_wait_new(server, exchange);
 	if (!wait)
 		return;
 	faults = (struct nc_faults){0};
@@ -262,7 +331,7 @@ NC_REST(sandboxes_list)
 	if ((text = nc_exchange_query(exchange, "after")))
 		listing.after = (snprintf(after, sizeof(after), "%s", text), after);
 	listing.past = !listing.after;
-	nc_sandboxes_visit(server->sandboxes, tenant_of(exchange), list_one, &listing);
+	nc_sandboxes_visit(server->sandboxes, nc_rest_tenant(exchange), list_one, &listing);
 	nc_reply_json(exchange, 200, json_pack("{s:o}", "sandboxes", listing.list));
 }
 
@@ -303,7 +372,7 @@ NC_REST(sandboxes_destroy_all)
 NC_REST(sandboxes_timeout)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	cleanup_json json_t *body = sandbox ? nc_rest_body(exchange) : NULL;
 	const json_t *seconds = json_object_get(body, "timeout");
 	struct nacre_err err = {0};
 
@@ -322,7 +391,7 @@ NC_REST(sandboxes_network)
 {
 	static struct nc_faults faults;
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	cleanup_json json_t *body = sandbox ? nc_rest_body(exchange) : NULL;
 	struct nacre_err err = {0};
 	int r;
 
@@ -421,7 +490,7 @@ void nc_wait_for_all(struct nc_server *server, struct nc_exchange *exchange, con
 	wait->name = name;
 	wait->list = json_array();
 	wait->open = 1; /* ours, until all are asked */
-	nc_sandboxes_visit(server->sandboxes, tenant_of(exchange), ask, wait);
+	nc_sandboxes_visit(server->sandboxes, nc_rest_tenant(exchange), ask, wait);
 	wait->open--;
 	nc_wait_all_done(wait);
 }
@@ -454,7 +523,6 @@ static void channel_free(struct nc_channel *channel)
 
 void nc_channels_drop(struct nc_server *server)
 {
-	server->sandboxes = NULL; /* they have gone before */
 	while (server->channels) {
 		struct nc_channel *channel = server->channels;
 
@@ -520,11 +588,48 @@ static void channel_ended(void *context, struct nc_process *process)
 	nc_feed_wake(&channel->feed);
 }
 
+/* Events of a command that the daemon before has begun: their numbers go on, the old ones are gone.
+ */
+static bool resume_channel(void *context, struct nc_process *process)
+{
+	struct nc_channel *channel =
+		nc_process_is_background(process) ? channel_new(context) : NULL;
+	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+
+	if (!channel)
+		return true;
+	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
+	channel->feed.n_events = nc_process_pieces(process);
+	if (nc_process_runs(process))
+		nc_process_listen(process, &listener);
+	else
+		channel_ended(channel, process);
+	return true;
+}
+
+static bool resume_channels(void *context, struct nc_sandbox *sandbox)
+{
+	nc_processes_visit(sandbox, resume_channel, context);
+	return true;
+}
+
+void nc_channels_resume(struct nc_server *server)
+{
+	nc_sandboxes_visit(server->sandboxes, NULL, resume_channels, server);
+}
+
 /* ---- commands ---- */
 
 static void on_ended(void *context, struct nc_process *process)
 {
-	nc_reply_json(settle(context), 200, nc_process_json(process, true));
+	const struct nacre_err *failure = nc_process_failure(process);
+
+	/* a program that is not there is the caller's affair, a host that has no room is not */
+	if (failure && (failure->code == -EAGAIN || failure->code == -ENOMEM ||
+			       failure->code == -EMFILE || failure->code == -ECONNRESET))
+		nc_problem_err(settle(context), failure);
+	else
+		nc_reply_json(settle(context), 200, nc_process_json(process, true));
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
@@ -532,7 +637,8 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 {
 	static struct nc_faults faults;
 	struct nc_channel *channel = channel_new(server);
-	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+	const struct nc_process_listener listener = {
+		.context = channel, .printed = channel_printed, .ended = channel_ended};
 	struct nc_process *process;
 	struct nacre_err err = {0};
 	int r;
@@ -554,7 +660,7 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 
 NC_REST(commands_events)
 {
-	const struct nc_process *process = find_process(server, exchange);
+	const struct nc_process *process = nc_rest_process(server, exchange);
 	struct nc_channel *channel = server->channels;
 	uint64_t last;
 
@@ -571,7 +677,8 @@ NC_REST(commands_create)
 {
 	static struct nc_faults faults;
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body = sandbox ? read_body(exchange) : NULL;
+	cleanup_json json_t *body =
+		sandbox && nc_jobs_have_room(server, exchange) ? nc_rest_body(exchange) : NULL;
 	bool background = json_is_true(json_object_get(body, "background"));
 	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
 	const struct nc_process_listener listener = {.context = wait, .ended = on_ended};
@@ -610,7 +717,7 @@ NC_REST(commands_list)
 
 NC_REST(commands_get)
 {
-	const struct nc_process *process = find_process(server, exchange);
+	const struct nc_process *process = nc_rest_process(server, exchange);
 
 	if (process)
 		nc_reply_json(exchange, 200, nc_process_json(process, true));
@@ -618,7 +725,7 @@ NC_REST(commands_get)
 
 NC_REST(commands_kill)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 
 	if (!process)
 		return;
@@ -626,7 +733,7 @@ NC_REST(commands_kill)
 	nc_reply_json(exchange, 202, nc_process_json(process, false));
 }
 
-static int signal_of(const json_t *body)
+int nc_rest_signal(const json_t *body)
 {
 	const json_t *value = json_object_get(body, "signal");
 	const char *name = json_string_value(value);
@@ -642,9 +749,9 @@ static int signal_of(const json_t *body)
 
 NC_REST(commands_signal)
 {
-	struct nc_process *process = find_process(server, exchange);
-	cleanup_json json_t *body = process ? read_body(exchange) : NULL;
-	int number = signal_of(body);
+	struct nc_process *process = nc_rest_process(server, exchange);
+	cleanup_json json_t *body = process ? nc_rest_body(exchange) : NULL;
+	int number = nc_rest_signal(body);
 
 	if (!body)
 		return;
@@ -660,7 +767,7 @@ NC_REST(commands_signal)
 /* Raw bytes; with ?end=true nothing follows. What does not fit now is for the next try. */
 NC_REST(commands_input)
 {
-	struct nc_process *process = find_process(server, exchange);
+	struct nc_process *process = nc_rest_process(server, exchange);
 	const char *end = nc_exchange_query(exchange, "end");
 	ssize_t n;
 
@@ -680,8 +787,8 @@ NC_REST(commands_input)
 
 NC_REST(commands_resize)
 {
-	struct nc_process *process = find_process(server, exchange);
-	cleanup_json json_t *body = process ? read_body(exchange) : NULL;
+	struct nc_process *process = nc_rest_process(server, exchange);
+	cleanup_json json_t *body = process ? nc_rest_body(exchange) : NULL;
 	json_int_t rows = json_integer_value(json_object_get(body, "rows"));
 	json_int_t columns = json_integer_value(json_object_get(body, "columns"));
 

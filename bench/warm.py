@@ -1,0 +1,211 @@
+"""What is kept ready, beside programs that are just started. Usage: bench/warm.py BUILD [--quick] [--write]
+
+Every comparison is interleaved in one run: a request to `nacre serve` over HTTP on loopback (sent to reply read, one connection),
+then the bare interpreter, and so on. --write puts the tables into bench/RESULTS.md and draws bench/warm.svg.
+"""
+
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+options = argparse.ArgumentParser(description=__doc__)
+options.add_argument("build", type=pathlib.Path)
+options.add_argument("--quick", action="store_true")
+options.add_argument("--write", action="store_true")
+given = options.parse_args()
+os.environ["NACRE_BUILD"] = str(given.build.resolve())
+sys.path.insert(0, str(HERE.parent / "tests/func"))
+
+from serving import Daemon  # noqa: E402
+
+PYTHON, NODE = "/usr/bin/python3", "/usr/bin/node"
+HELLO = "print('hi')"
+FRAME = "import numpy, pandas\nframe = pandas.DataFrame({'a': numpy.arange(100), 'b': 1})\nprint(frame.groupby('b').a.sum()[1])"
+BWRAP = ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
+         "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+
+
+class Client:
+    def __init__(self, daemon):
+        self.connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
+
+    def execute(self, code, language="python"):
+        self.connection.request("POST", "/v1/execute", json.dumps({"code": code, "language": language}), {"Content-Type": "application/json"})
+        reply = json.loads(self.connection.getresponse().read())
+        assert reply["status"] == "success", reply
+        return reply
+
+
+def timed(call, *words):
+    start = time.perf_counter()
+    call(*words)
+    return (time.perf_counter() - start) * 1000
+
+
+def bare(*words):
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+
+
+def percentile(values, part):
+    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
+
+
+def row(name, ours, theirs, goal=""):
+    ratio = percentile(ours, 0.5) / percentile(theirs, 0.5)
+    return (f"| {name} | {percentile(ours, 0.5):.2f} | {percentile(ours, 0.99):.2f} | {min(ours):.2f} | {percentile(theirs, 0.5):.2f} | "
+            f"{ratio:.3f} (1/{1 / ratio:.1f}) | {percentile(ours, 0.99) / percentile(theirs, 0.5):.2f} | {goal} |")
+
+
+def interleave(client, rounds, code, language, *words):
+    ours, theirs = [], []
+    for _ in range(rounds):
+        ours.append(timed(client.execute, code, language))
+        theirs.append(timed(bare, *words))
+    return ours, theirs
+
+
+def has_data():
+    return subprocess.run([PYTHON, "-c", "import numpy, pandas"], capture_output=True).returncode == 0
+
+
+def latency(client, rounds):
+    cases = [("Python hello", HELLO, "python", [PYTHON, "-c", HELLO], "1/6; p99 1/2", rounds),
+             ("shell hello", "echo hi", "shell", ["/bin/bash", "-c", "echo hi"], "", rounds)]
+    if has_data():
+        cases.append(("numpy, pandas", FRAME, "python", [PYTHON, "-c", FRAME], "1/40", rounds // 5))
+    if pathlib.Path(NODE).exists():
+        cases.append(("Node hello", "console.log('hi')", "javascript", [NODE, "-e", "console.log('hi')"], "1/4", rounds // 2))
+    lines = ["| program | p50 ms | p99 ms | best ms | bare p50 ms | p50 to bare | p99 to bare p50 | goal |", "|---|---|---|---|---|---|---|---|"]
+    bars = []
+    for name, code, language, words, goal, n in cases:
+        for _ in range(5):
+            client.execute(code, language)
+            time.sleep(0.5)
+        ours, theirs = interleave(client, n, code, language, *words)
+        lines.append(row(name, ours, theirs, goal))
+        bars.append((name, percentile(ours, 0.5), percentile(theirs, 0.5)))
+    return lines, bars
+
+
+def rate(work, seconds, workers=8):
+    """Calls per second by so many threads."""
+    end = time.monotonic() + seconds
+
+    def loop(make):
+        call, n = make(), 0
+        while time.monotonic() < end:
+            call()
+            n += 1
+        return n
+
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        return sum(pool.map(loop, [work] * workers)) / seconds
+
+
+def throughput(daemon, seconds):
+    def ours():
+        client = Client(daemon)
+        return lambda: client.execute(HELLO)
+
+    rates = {"nacre serve": rate(ours, seconds), "bare python3": rate(lambda: lambda: bare(PYTHON, "-c", HELLO), seconds)}
+    if shutil.which("bwrap"):
+        rates["bubblewrap + python3"] = rate(lambda: lambda: bare(*BWRAP, PYTHON, "-c", HELLO), seconds)
+    lines = ["| 8 clients, Python hello | per second | nacre serve to it | goal |", "|---|---|---|---|"]
+    goals = {"bare python3": "5", "bubblewrap + python3": "8"}
+    return lines + [f"| {name} | {value:.0f} | {rates['nacre serve'] / value:.2f} | {goals.get(name, '')} |" for name, value in rates.items()]
+
+
+def waiting_memory(daemon):
+    """KiB of the control groups of boxes in which a child of a zygote waits."""
+    sizes = []
+    for pid in subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-x", "python3"], capture_output=True, text=True).stdout.split():
+        if os.readlink(f"/proc/{pid}/ns/pid") == os.readlink("/proc/self/ns/pid"):
+            continue  # a zygote
+        group = re.search(r":memory:(.*)", pathlib.Path(f"/proc/{pid}/cgroup").read_text())
+        unified = re.search(r"^0::(.*)", pathlib.Path(f"/proc/{pid}/cgroup").read_text(), re.M)
+        for place in ([f"/sys/fs/cgroup/memory{group[1]}/memory.usage_in_bytes"] if group else []) + [f"/sys/fs/cgroup{unified[1]}/memory.current"]:
+            if os.path.exists(place):
+                sizes.append(int(open(place).read()) // 1024)
+                break
+    return sizes
+
+
+def burst(home, n):
+    """So many requests at once to a daemon that has just begun."""
+    with Daemon(home) as daemon:
+        def ask(_):
+            return timed(Client(daemon).execute, HELLO)
+
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            start = time.perf_counter()
+            times = list(pool.map(ask, range(n)))
+            total = time.perf_counter() - start
+        return f"{n} requests by 64 clients to a cold daemon: all answered in {total:.1f} s ({n / total:.0f} per second), p50 {percentile(times, 0.5):.0f} ms, " \
+               f"p99 {percentile(times, 0.99):.0f} ms."
+
+
+def chart(bars):
+    """Bars of milliseconds on a scale of logarithms, ours above theirs."""
+    import math
+    width, left, step = 640, 130, 44
+
+    def x(value):
+        return left + max(1, (width - left - 60) * (math.log10(value) + 0.5) / 3.5)
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{len(bars) * step + 30}" font-family="sans-serif" font-size="12">']
+    for i, (name, ours, theirs) in enumerate(bars):
+        for k, (value, colour, who) in enumerate(((ours, "#2a7f62", "nacre serve"), (theirs, "#b0b0b0", "bare"))):
+            y = 10 + i * step + k * 17
+            out.append(f'<rect x="{left}" y="{y}" width="{x(value) - left:.0f}" height="15" fill="{colour}"/>'
+                       f'<text x="{x(value) + 4:.0f}" y="{y + 12}">{value:.1f} ms {who}</text>')
+        out.append(f'<text x="4" y="{26 + i * step}">{name}</text>')
+    return "\n".join([*out, "</svg>", ""])
+
+
+def write(lines, bars):
+    results = HERE / "RESULTS.md"
+    begin, end = "<!-- warm -->", "<!-- /warm -->"
+    text = results.read_text()
+    section = "\n".join([begin, *lines, end])
+    if begin in text:
+        text = text[:text.index(begin)] + section + text[text.index(end) + len(end):]
+    else:
+        text += "\n" + section + "\n"
+    results.write_text(text)
+    (HERE / "warm.svg").write_text(chart(bars))
+
+
+def main():
+    rounds, seconds = (40, 4) if given.quick else (200, 15)
+    home = pathlib.Path(tempfile.mkdtemp(prefix="nacre-bench-"))
+    lines = ["## What is kept ready (bench/warm.py)", "",
+             f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, Linux {os.uname().release}, load {os.getloadavg()[0]:.1f} at the start. Over HTTP on loopback, "
+             "interleaved with the bare interpreter.", ""]
+    (home / "a").mkdir()
+    (home / "b").mkdir()
+    with Daemon(home / "a") as daemon:
+        time.sleep(2)
+        table, bars = latency(Client(daemon), rounds)
+        lines += table + [""] + throughput(daemon, seconds) + [""]
+        time.sleep(3)
+        sizes = waiting_memory(daemon)
+        if sizes:
+            lines += [f"Memory of a waiting Python box (its control group, {len(sizes)} boxes): p50 {percentile(sizes, 0.5)} KiB, most {max(sizes)} KiB (goal 1024).", ""]
+    lines.append(burst(home / "b", 100 if given.quick else 500))
+    print("\n".join(lines))
+    if given.write:
+        write(lines, bars)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+main()

@@ -1,0 +1,26 @@
+/*
+ * Interpreters that were started before they are needed: zygotes, whose children wait in boxes of
+ * their own for a program. Each serves one tenant. What is not ready is never waited for.
+ */
+#ifndef NC_POOL_H
+#define NC_POOL_H
+
+#include "engine/execution.h"
+
+struct nc_pool;
+
+/* Begins to warm up. Borrows everything until it is freed, before the hub. */
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *text),
+	struct nc_pool **ret_pool);
+void nc_pool_free(struct nc_pool *pool);
+
+/* The zygote for the first program of this execution; 0: there is none, or not yet. */
+uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *execution);
+
+/*
+ * A box in which an interpreter waits for the first program of this execution, which is the
+ * caller's now: its order is an NC_BOX_NEXT. 0: there is none.
+ */
+uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution);
+
+#endif

@@ -1,0 +1,24 @@
+// Loaded by Node before its program, which is known when require() returns: see ahead.c.
+'use strict';
+const fs = require('fs');
+const object = __filename.replace(/js$/, 'node');
+process.execArgv = [];
+fs.unlinkSync(__filename);
+const load = (path) => { const target = { exports: {} }; process.dlopen(target, path); return target.exports; };
+const words = load(object).split('\0');
+fs.unlinkSync(object);
+const behind = Number(words[0]) + 1;
+process.argv.splice(2, Infinity, ...words.slice(3, behind));
+for (const name of Object.keys(process.env)) delete process.env[name];
+for (const word of words.slice(behind)) {
+  const at = word.indexOf('=', 1);
+  if (at > 0) process.env[word.slice(0, at)] = word.slice(at + 1);
+}
+// threads would load this again, which is gone
+const threads = require('worker_threads');
+const Thread = threads.Worker;
+threads.Worker = class Worker extends Thread {
+  constructor(file, options) { super(file, { execArgv: [], ...options }); }
+};
+require('module').syncBuiltinESMExports();
+delete require.cache[__filename];

@@ -1,0 +1,294 @@
+"""Python that was started ahead of need (src/inside/zygote.c): programs cannot tell, but for the time it takes."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import BUILD, NACRE, environment
+from leftovers import lives
+from serving import Daemon
+
+WARM = "import sys; print('statistics' in sys.modules)"
+
+needs_object = pytest.mark.skipif((BUILD / "src/no-zygote.so").exists(), reason="instrumented code does not run in other programs")
+pytestmark = needs_object
+
+
+def children(daemon):
+    """The interpreters that wait: the zygote and its children."""
+    listed = subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-x", "python3"], capture_output=True, text=True).stdout
+    return [int(word) for word in listed.split()]
+
+
+def wait_for(condition, seconds=20):
+    until = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("zygote")) as running:
+        wait_for(lambda: len(children(running)) >= 3)
+        yield running
+
+
+def execute(daemon, code, **fields):
+    wait_for(lambda: len(children(daemon)) >= 2)
+    answer = daemon.post("/v1/execute", {"code": code, "language": "python", **fields})
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def plain(tmp_path, code, language="python", **fields):
+    """The same by `nacre run`, which has nothing ready."""
+    request = tmp_path / "request.json"
+    request.write_text(json.dumps({"code": code, "language": language, **fields}))
+    done = subprocess.run([NACRE, "run", "--json", "--request", request], capture_output=True, text=True, env=environment(tmp_path), timeout=60)
+    return json.loads(done.stdout)
+
+
+def test_it_is_warm(daemon):
+    assert execute(daemon, WARM)["output"] == "True\n"
+
+
+PROGRAMS = {
+    "hello": "print('hi')",
+    "arguments": "import sys\nprint(sys.argv, sys.orig_argv, __file__, __name__, sys.path[0], sys.executable)",
+    "main": "import sys\nm = sys.modules['__main__']\nprint(sorted(vars(m)), m.__spec__, type(m.__loader__).__name__, __builtins__)",
+    "environment": "import os\nprint(sorted(os.environ.items()), os.getenv('A'), os.getcwd())\nos.system('echo $A$B')",
+    "process_environment": "print(sorted(word for word in open('/proc/self/environ').read().split('\\0') if 'NACRE' in word or 'LD_' in word))",
+    "error": "def f():\n    return 1 / 0\nf()",
+    "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('x') from error",
+    "syntax": "print('a')\nif True\n    pass",
+    "indentation": "def f():\nreturn 1",
+    "group": "raise ExceptionGroup('many', [ValueError(1), TypeError(2)])",
+    "recursion": "def f():\n    f()\nf()",
+    "exit_0": "import sys; sys.exit()",
+    "exit_7": "import sys; sys.exit(7)",
+    "exit_300": "import sys; sys.exit(300)",
+    "exit_negative": "import sys; sys.exit(-1)",
+    "exit_text": "import sys; sys.exit('no')",
+    "exit_true": "raise SystemExit(True)",
+    "exit_tuple": "raise SystemExit(1, 2)",
+    "quit": "quit(3)",
+    "os_exit": "import os; print('x', flush=True); os._exit(9)",
+    "interrupt": "raise KeyboardInterrupt",
+    "interrupt_handled": "import os, signal\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt:\n    print('caught')",
+    "signals": "import signal\nprint([(s.name, str(signal.getsignal(s))[:20]) for s in sorted(signal.valid_signals()) if isinstance(s, signal.Signals) and signal.getsignal(s) not in (signal.SIG_DFL, None)])",
+    "terminated": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "segfault": "import ctypes; ctypes.string_at(0)",
+    "atexit": "import atexit\natexit.register(print, 'b')\natexit.register(print, 'a')",
+    "atexit_error": "import atexit\natexit.register(lambda: 1 / 0)\nprint('x')",
+    "finalizer": "class A:\n    def __del__(self):\n        print('gone', __name__)\na = A()\nb = A(); b.me = b",
+    "finalizer_after_error": "class A:\n    def __del__(self):\n        print('gone')\na = A()\n1 / 0",
+    "generator": "def g():\n    try:\n        yield 1\n    finally:\n        print('closed')\nit = g(); next(it)",
+    "unclosed_file": "import atexit, os\nf = open('x', 'w'); f.write('data')\npid = os.fork()\nif pid == 0:\n    os._exit(0)\nos.wait()",
+    "weak": "import weakref\nclass A: pass\na = A()\nweakref.finalize(a, print, 'finalized')",
+    "thread": "import threading, time\ndef f():\n    time.sleep(0.1)\n    print('late')\nthreading.Thread(target=f).start()",
+    "daemon_thread": "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nprint('x')",
+    "thread_error": "import threading\nt = threading.Thread(target=lambda: 1 / 0, name='T'); t.start(); t.join()",
+    "multiprocessing": "import multiprocessing\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    with multiprocessing.Pool(2) as pool:\n        print(pool.map(f, range(5)))",
+    "spawned": "import multiprocessing\ndef f(x):\n    print('in', x, flush=True)\nif __name__ == '__main__':\n    p = multiprocessing.get_context('spawn').Process(target=f, args=(1,)); p.start(); p.join(); print(p.exitcode)",
+    "fork": "import os, sys\nprint('a')\npid = os.fork()\nif pid == 0:\n    sys.exit(5)\nprint(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
+    "subprocess": "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(1)'], capture_output=True, text=True))",
+    "input": "print(input('? ')); print(input())\ntry:\n    input()\nexcept EOFError:\n    print('end')",
+    "stdin": "import sys\nprint(sys.stdin.read(), sys.stdin.encoding, sys.stdin.isatty())",
+    "streams": "import sys\nprint(sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering, sys.stdout.write_through, sys.stderr.errors)",
+    "closed_output": "import sys\nsys.stdout.close()",
+    "broken_output": "import os, sys\nprint('x', end='')\nos.close(1)\nsys.stdout.write('more')",
+    "unicode": "print('ä€😀', len('ä'))",
+    "cookie": "# -*- coding: latin-1 -*-\nprint(len('ä'))",
+    "bom": "\ufeffprint('x')",
+    "crlf": "print('a')\r\nprint('b')\r\n",
+    "no_newline": "if True:\n    print('x')",
+    "docstring": "'''doc'''\nprint(__doc__, __annotations__)\nx: int = 1\nprint(__annotations__)",
+    "future": "from __future__ import annotations\ndef f(x: Unknown): pass\nprint(f.__annotations__)",
+    "pickle": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))), pickle.dumps(A)[:30])",
+    "source": "import inspect\ndef f():\n    return 1\nprint(inspect.getsource(f), inspect.stack()[0].filename, len(inspect.stack()))",
+    "frames": "import sys\nprint(sys._getframe().f_back, sys._getframe().f_code.co_name)\nimport traceback; traceback.print_stack()",
+    "flags": "import sys\nprint(sys.flags, sys.hash_info.width, hash('x'), sys.getrecursionlimit(), sys.dont_write_bytecode)",
+    "warning": "import warnings\nwarnings.warn('careful')\nopen('/dev/null')",
+    "collector": "import gc\nprint(gc.isenabled(), gc.get_threshold(), gc.garbage)",
+    "logging": "import logging\nlogging.warning('x'); logging.getLogger('a').info('hidden')",
+    "import_own": "import sys\nopen('mine.py', 'w').write('print(__name__, __file__)')\nimport mine\nprint('mine' in sys.modules)",
+    "excepthook": "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1 / 0",
+    "unraisable": "class A:\n    def __del__(self):\n        1 / 0\nA()",
+    "time_zone": "import os, time\nprint(time.tzname, time.localtime(0).tm_hour)\nos.environ['TZ'] = 'Asia/Tokyo'; time.tzset(); print(time.localtime(0).tm_hour)",
+    "locale": "import locale, sys\nprint(locale.getpreferredencoding(), sys.getfilesystemencoding(), locale.getlocale())",
+    "ids": "import os\nprint(os.getpid(), os.getppid(), os.getuid(), os.getgid(), os.getgroups(), os.getpgid(0) == os.getsid(0) == os.getpid(), os.umask(0))",
+    "rlimits": "import resource\nprint([(n, resource.getrlimit(getattr(resource, n))) for n in sorted(dir(resource)) if n.startswith('RLIMIT_')])",
+    "descriptors": "import os\nprint([fd for fd in range(200) if os.path.exists(f'/proc/self/fd/{fd}')])",
+    "held": "import re\nprint(re.findall(r'(?:NoNewPrivs|Seccomp|Cap\\w+|Groups|NSpid):.*', open('/proc/self/status').read()))",
+    "dumpable": "import ctypes\nprint(ctypes.CDLL(None).prctl(3), open('/proc/self/comm').read(), open('/proc/self/oom_score_adj').read())",
+    "names": "import socket, os\nprint(socket.gethostname(), sorted(p for p in os.listdir('/proc') if p.isdigit()), os.listdir('/workspace'))",
+    "refused": "import os\ntry:\n    os.mkfifo('/usr/x')\nexcept OSError as error:\n    print(error)\nimport ctypes\nprint(ctypes.CDLL(None, use_errno=True).mount(b'a', b'b', b'c', 0, None), ctypes.get_errno())",
+    "enters_nothing": "import ctypes, os\nc = ctypes.CDLL(None, use_errno=True)\nprint([(c.setns(os.open(f'/proc/self/ns/{n}', os.O_RDONLY), 0), ctypes.get_errno()) for n in ('user', 'mnt', 'pid', 'net')], c.unshare(0x10000000), ctypes.get_errno())",
+    "kills_nobody": "import os\nfor pid in (1, -1):\n    try:\n        os.kill(pid, 9 if pid == 1 else 0); print('sent')\n    except OSError as error:\n        print(error)",
+}
+
+# What differs in any two runs, of whatever interpreter.
+NOISE = [(r"0x[0-9a-f]+", "0x"), (r"pid=\d+", "pid=")]
+
+
+def outcome(reply):
+    texts = []
+    for text in (reply["output"], reply["stderr"]):
+        for pattern, instead in NOISE:
+            text = re.sub(pattern, instead, text)
+        texts.append(text)
+    return (*texts, reply["status"], reply["exit_code"], reply["signal"], reply["error"], [(d["rule"], d["object"], d["line"]) for d in reply["denials"]])
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_cannot_tell(daemon, tmp_path, name):
+    fields = {"env": {"A": "1", "B": "ä"}, "args": ["a b", "ä", ""], "inputs": ["one", "two"]}
+    assert outcome(execute(daemon, PROGRAMS[name], **fields)) == outcome(plain(tmp_path, PROGRAMS[name], **fields))
+
+
+# CPython's own tests of what a waiting interpreter could have got wrong; test_io, test_signal and test_weakref, which take long, were compared by hand.
+SUITE = """
+import io, unittest
+suite = unittest.defaultTestLoader.loadTestsFromName("test.{}")
+result = unittest.TextTestRunner(stream=io.StringIO()).run(suite)
+print(result.testsRun, sorted(test.id() for test, _ in result.failures + result.errors), sorted(f"{{test}} {{why}}" for test, why in result.skipped))
+"""
+
+
+@pytest.mark.parametrize("module", ["test_atexit", "test_contextlib", "test_dataclasses", "test_exceptions", "test_gc", "test_generators", "test_module",
+                                    "test_random", "test_sys", "test_tempfile", "test_traceback", "test_types", "test_uuid"])
+def test_cpythons_own_tests(daemon, tmp_path, module):
+    fields = {"limits": {"execution_time_seconds": 120, "memory_mb": 1024, "max_processes": 60}}
+    warm, cold = execute(daemon, SUITE.format(module), **fields), plain(tmp_path, SUITE.format(module), **fields)
+    assert int(re.search(r"^(\d+) \[", warm["output"], re.M)[1]) > 5
+    assert warm["output"] == cold["output"]
+
+
+@pytest.mark.parametrize("env", [{"PYTHONOPTIMIZE": "1"}, {"LANG": "C"}, {"LD_PRELOAD": "/nowhere.so"}, {"PYTHONHASHSEED": "1"}])
+def test_what_an_interpreter_reads_at_its_start_counts(daemon, tmp_path, env):
+    code = WARM + "; import os; print(sys.flags, hash('x'), os.environ.get('LD_PRELOAD'), os.environ['LANG'])"
+    warm = execute(daemon, code, env=env)
+    assert warm["output"].startswith("False\n")
+    assert outcome(warm) == outcome(plain(tmp_path, code, env=env))
+
+
+def test_files_go_in_and_come_out(daemon):
+    code = WARM + "; open('out.txt', 'w').write(open('in/a.txt').read() + '!')"
+    reply = execute(daemon, code, files={"in/a.txt": "text"}, capture=["*.txt"])
+    assert reply["output"] == "True\n" and reply["status"] == "success"
+    assert {name: file["text"] for name, file in reply["files"].items()} == {"in/a.txt": "text", "out.txt": "text!"}
+
+
+def test_limits_hold(daemon):
+    assert execute(daemon, "x = bytearray(300 << 20)", limits={"memory_mb": 64})["status"] == "memory_limit"
+    assert execute(daemon, "while True: pass", limits={"execution_time_seconds": 1})["status"] == "timeout"
+    assert execute(daemon, "import time; time.sleep(60)", limits={"execution_time_seconds": 1})["status"] == "timeout"
+    assert execute(daemon, "while True: pass", limits={"cpu_time_seconds": 1})["status"] == "cpu_limit"
+    full = execute(daemon, "open('x', 'wb').write(bytes(3 << 20))", limits={"disk_mb": 1})
+    assert "No space left" in full["stderr"]
+    forks = execute(daemon, "import os\nfor _ in range(200):\n    os.fork() or __import__('time').sleep(9)", limits={"max_processes": 10})
+    assert "Resource temporarily unavailable" in forks["stderr"] or forks["status"] != "success"
+    assert execute(daemon, WARM)["output"] == "True\n"
+
+
+def test_usage_is_its_own(daemon):
+    reply = execute(daemon, "sum(range(3 * 10**6)); x = bytearray(50 << 20)")
+    assert reply["usage"]["memory_peak_bytes"] > 50 << 20 and 0.01 < reply["usage"]["cpu_user_seconds"] + reply["usage"]["cpu_system_seconds"] < 5
+
+
+def test_no_two_are_alike(daemon):
+    code = ("import random, uuid, os, tempfile, secrets, ssl\n"
+            "print(random.random(), random.SystemRandom().random(), uuid.uuid4(), os.urandom(8).hex(), next(tempfile._get_candidate_names()),\n"
+            "      secrets.token_hex(8), ssl.RAND_bytes(8).hex(), sep='\\n')")
+    replies = [execute(daemon, code)["output"].split() for _ in range(4)]
+    for values in zip(*replies):
+        assert len(set(values)) == 4, values
+
+
+@pytest.mark.skipif(subprocess.run(["/usr/bin/python3", "-c", "import numpy, pandas"], capture_output=True).returncode != 0, reason="needs numpy and pandas")
+def test_numpy_and_pandas_are_loaded_where_programs_use_them(daemon):
+    code = "import sys\nwarm = 'pandas.core.frame' in sys.modules\nimport numpy, pandas\nprint(warm, numpy.random.random(), pandas.DataFrame({'a': [1, 2]}).a.sum())"
+    execute(daemon, code)  # who comes first has it started
+    wait_for(lambda: execute(daemon, code)["output"].startswith("True"), 60)
+    replies = [execute(daemon, code)["output"].split() for _ in range(3)]
+    assert {reply[0] for reply in replies} == {"True"} and {reply[2] for reply in replies} == {"3"}
+    assert len({reply[1] for reply in replies}) == 3
+    assert execute(daemon, "import sys; print('pandas' in sys.modules)")["output"] == "False\n"
+
+
+def test_nothing_of_others_is_left(daemon):
+    """The program before may change all it can reach; the next one has another box and another copy."""
+    dirty = ("import os, sys, json, builtins, random, socket\n"
+             "json.dumps = None; builtins.secret = 1; sys.secret = 1; os.environ['SECRET'] = '1'; random.seed(1)\n"
+             "for place in ('/tmp', '/workspace', '/dev/shm', '/var/tmp'):\n"
+             "    try: open(place + '/secret', 'w').write('x')\n"
+             "    except OSError: pass\n"
+             "s = socket.socket(); s.bind(('127.0.0.1', 7777)); s.listen()\n"
+             "os.fork() or __import__('time').sleep(60)")
+    clean = ("import os, sys, json, builtins, random, socket\n"
+             "print(json.dumps({}), hasattr(builtins, 'secret'), hasattr(sys, 'secret'), 'SECRET' in os.environ, random.random() == 0.13436424411240122,\n"
+             "      [p for p in ('/tmp', '/workspace', '/dev/shm', '/var/tmp') if os.path.exists(p + '/secret')],\n"
+             "      len([p for p in os.listdir('/proc') if p.isdigit()]), socket.socket().connect_ex(('127.0.0.1', 7777)) != 0,\n"
+             "      [line.split()[1] for line in open('/proc/net/tcp').readlines()[1:]])")
+    for _ in range(3):
+        execute(daemon, dirty)
+        assert execute(daemon, clean)["output"] == "{} False False False False [] 1 True []\n"
+
+
+def test_a_zygote_that_dies_is_replaced(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        before = wait_for(lambda: len(found := children(daemon)) >= 3 and found)
+        os.kill(min(before), signal.SIGKILL)  # the zygote, which is older than its children
+        wait_for(lambda: not lives(min(before)))
+        for _ in range(5):  # whatever is ready, it is answered
+            assert daemon.post("/v1/execute", {"code": "print(1)", "language": "python"}).json()["output"] == "1\n"
+        wait_for(lambda: any(pid not in before for pid in children(daemon)) and
+                 daemon.post("/v1/execute", {"code": WARM, "language": "python"}).json()["output"] == "True\n", 40)
+
+
+def test_tenants_do_not_share(tmp_path):
+    """Children of one zygote have their addresses in common."""
+    keys = {}
+    for tenant in ("one", "two"):
+        done = subprocess.run([NACRE, "key", "create", "--tenant", tenant, "--role", "execute", "--json"], capture_output=True, text=True,
+                              env={**environment(tmp_path), "NACRE_STATE": f"{tmp_path}/state"}, check=True)
+        keys[tenant] = json.loads(done.stdout)["key"]
+    code = "import sys\nprint('statistics' in sys.modules, id(sys))"
+
+    def places(daemon, tenant):
+        def ask():
+            reply = daemon.post("/v1/execute", {"code": code, "language": "python"}, key=keys[tenant]).json()
+            return reply["output"].startswith("True") and reply["output"]
+        return {wait_for(ask) for _ in range(2)}
+
+    with Daemon(tmp_path) as daemon:
+        one, two = places(daemon, "one"), places(daemon, "two")
+        assert len(one) == len(two) == 1 and one != two
+
+
+def test_ends_with_the_daemon(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        pids = wait_for(lambda: len(found := children(daemon)) >= 3 and found)
+    assert not [pid for pid in pids if lives(pid)]
+
+
+def test_a_zygote_has_no_rights(daemon):
+    zygote = min(children(daemon))
+    status = pathlib.Path(f"/proc/{zygote}/status").read_text()
+    assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
+    for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb"):
+        assert f"Cap{kind}:\t0000000000000000" in status
+    if os.geteuid() == 0:
+        assert int(re.search(r"Uid:\t(\d+)", status)[1]) > 1879048192
+    assert pathlib.Path(f"/proc/{zygote}/environ").read_bytes().count(b"NACRE") == 0
+    assert os.readlink(f"/proc/{zygote}/root") == "/" and not os.path.exists(f"/proc/{zygote}/root/root/.bashrc")
+    for space in ("mnt", "net", "ipc", "uts", "cgroup"):
+        assert os.readlink(f"/proc/{zygote}/ns/{space}") != os.readlink(f"/proc/self/ns/{space}")
