@@ -83,6 +83,9 @@ void nc_grammar_init(
 	grammar->language = language;
 }
 
+/* Its number of a node that stands for what it could not parse. */
+#define ERROR_SYMBOL ((TSSymbol)-1)
+
 /* What tree-sitter calls back with. */
 struct source {
 	const char *text;
@@ -147,35 +150,34 @@ static uint32_t append(struct copy *copy, struct nc_node node)
 	return tree->count++;
 }
 
-/* Whether a node tells nothing: punctuation and keywords, which are leaves without a role. */
-static bool is_dull(const struct nc_node *node, TSNode from)
+/* Whether a leaf tells nothing: punctuation and keywords, which have no role. */
+static bool is_dull(enum nc_kind kind, enum nc_role role, TSNode leaf)
 {
-	if (node->kind == NC_KIND_DULL && ts_node_child_count(from) == 0)
-		return true;
-	return node->kind == NC_KIND_NONE && node->role == NC_ROLE_NONE && !node->missing &&
-	       !ts_node_is_named(from) && ts_node_child_count(from) == 0;
+	return kind == NC_KIND_DULL ||
+	       (kind == NC_KIND_NONE && role == NC_ROLE_NONE && !ts_node_is_missing(leaf) &&
+		       !ts_node_is_named(leaf));
 }
 
 /* Copies the node at the cursor, if it is of interest, and returns its number. */
-static uint32_t copy_node(struct copy *copy, const TSTreeCursor *cursor, uint32_t parent)
+static uint32_t copy_node(
+	struct copy *copy, const TSTreeCursor *cursor, uint32_t parent, bool *ret_leaf)
 {
 	TSNode from = ts_tree_cursor_current_node(cursor);
 	TSSymbol symbol = ts_node_symbol(from);
-	struct nc_node node = {
-		.start = ts_node_start_byte(from),
-		.end = ts_node_end_byte(from),
-		.parent = parent,
-		.role = copy->grammar->role[ts_tree_cursor_current_field_id(cursor)],
-		.missing = ts_node_is_missing(from),
-	};
+	struct nc_node node = {.parent = parent,
+		.role = copy->grammar->role[ts_tree_cursor_current_field_id(cursor)]};
 	uint32_t at;
 
+	*ret_leaf = ts_node_child_count(from) == 0;
 	if (symbol < sizeof(copy->grammar->kind))
 		node.kind = copy->grammar->kind[symbol];
-	if (ts_node_is_error(from))
+	if (symbol == ERROR_SYMBOL)
 		node.kind = NC_KIND_ERROR;
-	if (copy->tree.count > 0 && is_dull(&node, from))
+	if (*ret_leaf && copy->tree.count > 0 && is_dull(node.kind, node.role, from))
 		return parent;
+	node.start = ts_node_start_byte(from);
+	node.end = ts_node_end_byte(from);
+	node.missing = ts_node_is_missing(from);
 	at = append(copy, node);
 	if ((node.missing || node.kind == NC_KIND_ERROR) && !copy->tree.broken) {
 		copy->tree.broken = true;
@@ -201,15 +203,15 @@ static int copy_all(struct copy *copy, TSNode root)
 {
 	TSTreeCursor cursor = ts_tree_cursor_new(root);
 	uint32_t parent = 0;
-	bool more = true;
+	bool more = true, leaf;
 
 	while (more) {
-		uint32_t at = copy_node(copy, &cursor, parent);
+		uint32_t at = copy_node(copy, &cursor, parent, &leaf);
 
 		if (copy->error < 0)
 			break;
 		assert(copy->tree.nodes); /* the root is always copied */
-		if (ts_tree_cursor_goto_first_child(&cursor)) {
+		if (!leaf && ts_tree_cursor_goto_first_child(&cursor)) {
 			parent = at; /* what has children was copied */
 			continue;
 		}
