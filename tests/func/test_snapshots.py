@@ -102,9 +102,9 @@ def test_kept_over_restarts(tmp_path):
         until = time.monotonic() + 10
         while len(files_of(daemon)) < 3 and time.monotonic() < until:
             time.sleep(0.005)
+        assert any(name.startswith("fresh") for name in files_of(daemon))
         os.kill(daemon.process.pid, signal.SIGKILL)  # of all of it, in the middle of a third
         thread.join()
-        assert any(name.startswith("fresh") for name in files_of(daemon))
         daemon.process.wait(30)
     damaged = f"{daemon.state}/snapshots/sn_{'0' * 32}"
     open(damaged, "wb").write(b"{}" + bytes(5000))
