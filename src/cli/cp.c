@@ -18,8 +18,8 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/tarball.h"
 #include "base/text.h"
-#include "base/tree_tar.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "server/dial.h"
@@ -153,7 +153,7 @@ static int unpack_into(
 	pipe_fd = pump(&dial, &pid);
 	if (pipe_fd < 0)
 		return nc_err_errno(err, pipe_fd, "Read the archive");
-	r = nc_tree_unpack(dir_fd, pipe_fd, err);
+	r = nc_tarball_unpack(dir_fd, pipe_fd, err);
 	pipe_fd = nc_fd_close(pipe_fd);
 	(void)waitpid(pid, NULL, 0);
 	return r;
@@ -220,11 +220,11 @@ static int pack(const char *dir, const char *name, pid_t *ret_pid)
 	pid = fork();
 	if (pid == 0) {
 		cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		const struct nc_tree_pack order = {
+		const struct nc_tarball_pack order = {
 			.base_fd = dir_fd, .names = names, .max = NC_ARCHIVE_MAX};
 		struct nacre_err err = {0};
 		int r = dir_fd < 0 ? nc_err_errno(&err, -errno, "Open '%s'", dir)
-				   : nc_tree_pack(&order, ends[1], &err);
+				   : nc_tarball_pack(&order, ends[1], &err);
 
 		if (r < 0 && r != -EPIPE)
 			fprintf(stderr, "nacre cp: %s\n", err.message);

@@ -21,7 +21,7 @@ static const struct nc_option root_options[] = {
 	{.name = "help", .letter = 'h', .help = "Print this help", .flag = &arg_help},
 	{.name = "server",
 		.value = "URL",
-		.help = "Work with the nacre serve there (run, exec, shell, cp, ps, logs, kill)",
+		.help = "Work with the nacre serve that is there",
 		.text = &arg_server},
 	{.name = "version", .letter = 'V', .help = "Print the version", .flag = &arg_version},
 	{0},

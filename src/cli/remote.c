@@ -69,8 +69,7 @@ static int explain(struct nc_dial *remote, unsigned int status, const struct nc_
 	code = json_string_value(json_object_get(problem, "code"));
 	detail = json_string_value(json_object_get(problem, "detail"));
 	remedy = json_string_value(json_object_get(problem, "remedy"));
-	return nc_err_set(err,
-		status == 404 || (code && nc_streq(code, "no_file")) ? -ENOENT : -EREMOTEIO,
+	return nc_err_set(err, code && nc_streq(code, "no_file") ? -ENOENT : -EREMOTEIO,
 		"%s answered %u: %s%s%s", remote->host, status, detail ? detail : "no reason",
 		remedy ? ". " : "", remedy ? remedy : "");
 }

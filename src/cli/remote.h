@@ -26,7 +26,7 @@ int nc_remote_execute(const char *url, const json_t *request,
 
 /*
  * One question, with a body or NULL, and its reply (may be NULL) if that is JSON, the caller's.
- * -errno with what the daemon said; -ENOENT: there is no such thing.
+ * -errno with what the daemon said; -ENOENT: there is no such file.
  */
 int nc_remote_ask(const char *url, const char *method, const char *path, const json_t *body,
 	json_t **ret_reply, struct nacre_err *err);

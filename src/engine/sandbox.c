@@ -600,9 +600,10 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 
 		if (s->lives && s->saved_ns != s->used_ns)
 			nc_sandbox_save(s);
-		if (s->lives && (now >= s->deadline_ns ||
-					(s->spec.idle_ms.given && s->n_running == 0 && !s->paused &&
-						now - s->used_ns >= idle_ns)))
+		if (s->lives &&
+			(now >= s->deadline_ns || (s->spec.idle_ms.given && s->n_running == 0 &&
+							  s->n_tasks == s->n_idling && !s->paused &&
+							  now - s->used_ns >= idle_ns)))
 			nc_sandbox_destroy(s);
 	}
 }

@@ -159,6 +159,7 @@ struct nc_file_work {
 	size_t input_size;
 	size_t output_max;
 	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
+	bool idles;	  /* it only looks: the sandbox is not in use for it */
 	void *context;
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
 	/* of a stream; it ends when its context is forgotten */

@@ -71,6 +71,7 @@ struct nc_sandbox {
 	uint64_t saved_ns;	       /* used_ns as the next worker would know it */
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
+	size_t n_idling;	       /* of the tasks */
 	uint64_t cpu_us;	       /* of commands that have ended */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };

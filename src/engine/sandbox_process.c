@@ -677,8 +677,12 @@ static void task_free(struct nc_file_task *task)
 
 	while (s && !nc_streq(s->id, task->sandbox))
 		s = s->next;
-	if (s)
+	if (s) {
 		s->n_tasks--;
+		s->n_idling -= task->asked.idles;
+		if (!task->asked.idles)
+			s->used_ns = nc_clock_ns();
+	}
 	if (task->place) {
 		*task->place = task->next;
 		if (task->next)
@@ -760,6 +764,7 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 	if (task->input)
 		memcpy(task->input, asked->input, asked->input_size);
 	sandbox->n_tasks++;
+	sandbox->n_idling += asked->idles;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
 	if (task->next)

@@ -12,8 +12,8 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/parse.h"
+#include "base/tarball.h"
 #include "base/text.h"
-#include "base/tree_tar.h"
 #include "inside/tree_verbs.h"
 #include "kernel/tree.h"
 
@@ -26,11 +26,11 @@ static const char *const places[] = {"workspace", "tmp", NULL};
 static int pack(int base_fd, const char *const *names, const char *leave_out, const char *max,
 	struct nacre_err *err)
 {
-	struct nc_tree_pack pack = {.base_fd = base_fd, .names = names, .leave_out = leave_out};
+	struct nc_tarball_pack pack = {.base_fd = base_fd, .names = names, .leave_out = leave_out};
 
 	if (nc_parse_u64(max, 0, INT64_MAX, &pack.max) < 0)
 		return -EINVAL;
-	return nc_tree_pack(&pack, STDOUT_FILENO, err);
+	return nc_tarball_pack(&pack, STDOUT_FILENO, err);
 }
 
 int nc_verb_pack(char **argv, struct nacre_err *err)
@@ -56,7 +56,7 @@ int nc_verb_unpack(char **argv, struct nacre_err *err)
 
 	if (r < 0)
 		return r;
-	return base_fd < 0 ? -errno : nc_tree_unpack(base_fd, STDIN_FILENO, err);
+	return base_fd < 0 ? -errno : nc_tarball_unpack(base_fd, STDIN_FILENO, err);
 }
 
 int nc_verb_save(char **argv, struct nacre_err *err)
@@ -97,5 +97,5 @@ int nc_verb_restore(char **argv, struct nacre_err *err)
 		(void)snprintf(path, sizeof(path), "/%s", places[i]);
 		r = clear(path, i == 0 ? argv[0] : NULL);
 	}
-	return r < 0 ? r : nc_tree_unpack(base_fd, STDIN_FILENO, err);
+	return r < 0 ? r : nc_tarball_unpack(base_fd, STDIN_FILENO, err);
 }

@@ -204,6 +204,36 @@ def test_a_reader_sees_that_an_archive_breaks_off(daemon, sandbox):  # noqa: F81
     assert len(got) < 200000000 and not got.endswith(b"0\r\n\r\n")
 
 
+def test_a_sandbox_that_sends_is_not_idle(daemon):  # noqa: F811
+    box, watched = Sandbox(daemon, idle_timeout=1), Sandbox(daemon, idle_timeout=1)
+    box.run("head -c 100000000 /dev/zero >f")
+    clients = []
+    for made, rest in ((box, "/archive?path=/workspace"), (watched, "/watch?path=/workspace")):
+        clients.append(daemon.connect())
+        clients[-1].sendall(f"GET {made.path(rest)} HTTP/1.0\r\nHost: 127.0.0.1:{daemon.port}\r\n\r\n".encode())
+    time.sleep(3)
+    assert (box.ask("GET").status, watched.ask("GET").status) == (200, 404)  # who only looks does not use it
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.parametrize("options", [(), ("-H", "Expect:"), ("--http1.0",)])
+def test_with_curl(daemon, sandbox, tmp_path, options):  # noqa: F811
+    """As the documentation says it: chunked, and with a word to go on before the body."""
+    (tmp_path / "f").write_bytes(os.urandom(5000000))
+    url = f"http://127.0.0.1:{daemon.port}{sandbox.path('/archive')}?path=/workspace"
+    subprocess.run(["tar", "-c", "-f", tmp_path / "a.tar", "-C", tmp_path, "f"], check=True)
+    source = str(tmp_path / "a.tar") if options == ("--http1.0",) else "-"
+    with open(tmp_path / "a.tar") as archive:
+        done = subprocess.run(["curl", "-sS", "-f", *options, "-T", source, url], stdin=archive, capture_output=True, timeout=30)
+    assert done.returncode == 0, done.stderr
+    back = subprocess.run(["curl", "-sS", "-f", url], capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(back)) as tar:
+        assert tar.extractfile("f").read() == (tmp_path / "f").read_bytes()
+    refused = subprocess.run(["curl", "-sS", "-w", "%{http_code}", "-o", "/dev/null", "-T", str(tmp_path / "f"), url], capture_output=True)
+    assert refused.stdout == b"400", refused
+
+
 def test_many_at_once(sandbox):
     sandbox.run("head -c 3000000 /dev/urandom >f; sha256sum f >sum")
     statuses = []

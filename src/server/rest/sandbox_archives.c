@@ -17,8 +17,8 @@
 #define TYPE "application/x-tar"
 #define WALL_MS (3600U * 1000)
 /* What is kept for a client that is slow; beyond the first the box waits. */
-#define WAITING_HIGH (256U * 1024)
-#define WAITING_MAX (WAITING_HIGH + 256U * 1024)
+#define WAITING_HIGH (128U * 1024)
+#define WAITING_MAX (WAITING_HIGH + 128U * 1024)
 
 /* One archive on its way. */
 struct nc_transfer {

@@ -205,6 +205,7 @@ NC_REST(files_watch)
 					 : NULL;
 	const struct nc_file_work work = {.words = words,
 		.wall_ms = WALL_MS,
+		.idles = true,
 		.context = watch,
 		.printed = on_printed,
 		.done = on_done};

@@ -1,5 +1,5 @@
 /* A tree as an archive and back, where links stand in its way. */
-#include "unit.h"
+#include "unit-files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,15 +11,7 @@
 
 #include "base/fd.h"
 #include "base/tar.h"
-#include "base/tree_tar.h"
-
-static int scratch(void)
-{
-	char path[] = "/tmp/nacre-tree-tar-XXXXXX";
-
-	assert_non_null(mkdtemp(path));
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
+#include "base/tarball.h"
 
 static void write_file(int dir_fd, const char *name, const char *text)
 {
@@ -32,9 +24,10 @@ static const char *const all[] = {".", NULL};
 
 static void a_tree_comes_back(void **state)
 {
-	cleanup_close int from_fd = scratch(), to_fd = scratch();
+	char from[UNIT_DIR_SIZE], to[UNIT_DIR_SIZE];
+	cleanup_close int from_fd = unit_dir_make(from), to_fd = unit_dir_make(to);
 	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
-	struct nc_tree_pack pack = {
+	struct nc_tarball_pack pack = {
 		.base_fd = from_fd, .names = all, .max = 10, .leave_out = "d/secret"};
 	struct nacre_err err = {0};
 	char text[16] = "";
@@ -46,9 +39,9 @@ static void a_tree_comes_back(void **state)
 	write_file(from_fd, "d/secret", "x");
 	assert_int_equal(linkat(from_fd, "d/f", from_fd, "again", 0), 0);
 	assert_int_equal(symlinkat("/nowhere", from_fd, "s"), 0);
-	assert_int_equal(nc_tree_pack(&pack, archive_fd, &err), 0);
+	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), 0);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), 0);
 	assert_int_equal(fstatat(to_fd, "d/f", &status, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(status.st_size, 10);
 	assert_int_equal(status.st_mode & 07777, 0640);
@@ -59,15 +52,18 @@ static void a_tree_comes_back(void **state)
 	pack.max = 9;
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
 	assert_int_equal(ftruncate(archive_fd, 0), 0);
-	assert_int_equal(nc_tree_pack(&pack, archive_fd, &err), -EFBIG);
+	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), -EFBIG);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_CUR), 0);
+	unit_remove(AT_FDCWD, from);
+	unit_remove(AT_FDCWD, to);
 }
 
 /* A link that somebody planted where a directory was is not gone through. */
 static void links_are_not_followed(void **state)
 {
 	static const struct nc_tar_member member = {.kind = NC_TAR_DIR, .path = "l/d"};
-	cleanup_close int to_fd = scratch(), other_fd = scratch();
+	char to[UNIT_DIR_SIZE], other[UNIT_DIR_SIZE];
+	cleanup_close int to_fd = unit_dir_make(to), other_fd = unit_dir_make(other);
 	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
 	nc_buf_cleanup struct nc_buf archive = NC_BUF(8192);
 	struct nacre_err err = {0};
@@ -80,18 +76,20 @@ static void links_are_not_followed(void **state)
 	nc_tar_put(&archive, &(struct nc_tar_member){.kind = NC_TAR_END});
 	assert_int_equal(nc_fd_write_all(archive_fd, archive.data, archive.size), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), -ENOTDIR);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENOTDIR);
 	assert_int_equal(faccessat(other_fd, "d", F_OK, 0), -1);
 	assert_int_equal(lseek(archive_fd, NC_TAR_BLOCK, SEEK_SET), NC_TAR_BLOCK);
 	assert_int_equal(ftruncate(archive_fd, 2 * NC_TAR_BLOCK), 0);
-	assert_int_equal(nc_tree_unpack(to_fd, archive_fd, &err), -ENODATA);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENODATA);
+	unit_remove(AT_FDCWD, to);
+	unit_remove(AT_FDCWD, other);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tree_comes_back),
-		cmocka_unit_test(links_are_not_followed),
+		unit_test_fds(a_tree_comes_back),
+		unit_test_fds(links_are_not_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

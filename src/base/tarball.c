@@ -1,5 +1,5 @@
 /* A directory tree as an archive, and back. */
-#include "base/tree_tar.h"
+#include "base/tarball.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ struct linked {
 };
 
 struct packer {
-	const struct nc_tree_pack *pack;
+	const struct nc_tarball_pack *pack;
 	int out_fd;
 	bool looks; /* the first time: nothing is written */
 	uint64_t bytes;
@@ -289,7 +289,7 @@ static int pack_once(struct packer *packer)
 	return r < 0 ? fault(packer->err, r, packer->member.path) : 0;
 }
 
-int nc_tree_pack(const struct nc_tree_pack *pack, int out_fd, struct nacre_err *err)
+int nc_tarball_pack(const struct nc_tarball_pack *pack, int out_fd, struct nacre_err *err)
 {
 	static struct packer packer; /* large */
 	int r;
@@ -446,7 +446,7 @@ static int read_member(struct nc_tar_reader *reader, int in_fd, struct nacre_err
 	return 0;
 }
 
-int nc_tree_unpack(int base_fd, int in_fd, struct nacre_err *err)
+int nc_tarball_unpack(int base_fd, int in_fd, struct nacre_err *err)
 {
 	static struct nc_tar_reader reader; /* large */
 	int r;

@@ -6,15 +6,15 @@
  * Kept are names, files, directories, links of both kinds and FIFOs, with the permissions of user,
  * group and others and, of files, the seconds of their last change.
  */
-#ifndef NC_TREE_TAR_H
-#define NC_TREE_TAR_H
+#ifndef NC_TARBALL_H
+#define NC_TARBALL_H
 
 #include <stdint.h>
 
 #include "base/error.h"
 
 /* What is packed: names in base_fd, each with all that is below; "." is all of it. */
-struct nc_tree_pack {
+struct nc_tarball_pack {
 	int base_fd;
 	const char *const *names; /* end in NULL */
 	const char *leave_out;	  /* a path that is not packed; or NULL */
@@ -26,12 +26,12 @@ struct nc_tree_pack {
  * archives. All is looked at first: most that is wrong is found before the first byte. -EFBIG:
  * more than max; -E2BIG: too many entries, -ELOOP: too deep, or what the kernel says.
  */
-int nc_tree_pack(const struct nc_tree_pack *pack, int out_fd, struct nacre_err *err);
+int nc_tarball_pack(const struct nc_tarball_pack *pack, int out_fd, struct nacre_err *err);
 
 /*
  * Unpacks the archive of in_fd into base_fd, over what is there; directories that are there stay.
  * What came before a fault stays. Errors as nc_tar_take, -ENODATA: it is cut off.
  */
-int nc_tree_unpack(int base_fd, int in_fd, struct nacre_err *err);
+int nc_tarball_unpack(int base_fd, int in_fd, struct nacre_err *err);
 
 #endif
