@@ -300,15 +300,19 @@ struct nc_door *nc_door_find(struct nc_egress *egress, uint64_t box)
 	return NULL;
 }
 
+static struct nc_door *find_member(struct nc_egress *egress, const char *group, const char *name)
+{
+	if (!group[0])
+		return NULL;
+	for (struct nc_door *door = egress->doors; door; door = door->next)
+		if (nc_streq(door->terms.group, group) && nc_streq(door->terms.name, name))
+			return door;
+	return NULL;
+}
+
 struct nc_door *nc_door_member(const struct nc_door *door, const char *name)
 {
-	if (!door->terms.group[0])
-		return NULL;
-	for (struct nc_door *other = door->egress->doors; other; other = other->next)
-		if (nc_streq(other->terms.group, door->terms.group) &&
-			nc_streq(other->terms.name, name))
-			return other;
-	return NULL;
+	return find_member(door->egress, door->terms.group, name);
 }
 
 int nc_door_open(
@@ -317,7 +321,8 @@ int nc_door_open(
 	cleanup_free struct nc_door *door = NULL;
 	int r;
 
-	if (nc_door_find(egress, box))
+	/* a name is one box, also where the worker does not see to it */
+	if (nc_door_find(egress, box) || find_member(egress, terms->group, terms->name))
 		return -EEXIST;
 	if (egress->n_doors == NC_EGRESS_DOORS_MAX)
 		return -ENOSPC;

@@ -427,7 +427,7 @@ void nc_access_resume(struct nc_access *access, uint64_t box_id, const json_t *p
 		if (text)
 			(void)snprintf(access->placeholder[i], NC_ID_SIZE, "%s", text);
 	}
-	access->door = nc_door_adopt(access->network, box_id, &listener);
+	access->door = nc_door_adopt(access->network, box_id, &access->terms, &listener);
 }
 
 int nc_access_change(struct nc_access *access, const struct nc_terms *terms,

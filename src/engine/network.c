@@ -19,6 +19,7 @@ struct nc_door {
 	struct nc_door *next;
 	uint64_t box_id;
 	struct nc_door_listener listener; /* zeroed: nobody listens */
+	struct nc_network_totals counted; /* of it, in the network's */
 	char group[NC_EGRESS_GROUP_MAX + 1], name[NC_EGRESS_NAME_MAX + 1]; /* or "" */
 };
 
@@ -26,6 +27,7 @@ struct nc_network {
 	struct nc_egress_client client;
 	struct nc_poll *poll;
 	struct nc_door *doors;
+	struct nc_network_totals totals;
 	struct nc_buf trusted;
 	bool has_authority;
 };
@@ -67,11 +69,29 @@ static void on_over(void *user, uint64_t box, enum nc_reason reason)
 		door->listener.over(door->listener.context, reason);
 }
 
+/* Adds what is new since the last time; a meter never goes back. */
+static void count(struct nc_network_totals *totals, struct nc_network_totals *counted,
+	const struct nc_egress_meter *meter)
+{
+	const struct nc_network_totals now = {meter->connections, meter->requests, meter->denied,
+		meter->failed, meter->bytes_up, meter->bytes_down};
+
+	totals->connections += now.connections - counted->connections;
+	totals->requests += now.requests - counted->requests;
+	totals->denied += now.denied - counted->denied;
+	totals->failed += now.failed - counted->failed;
+	totals->bytes_up += now.bytes_up - counted->bytes_up;
+	totals->bytes_down += now.bytes_down - counted->bytes_down;
+	*counted = now;
+}
+
 static void on_meter(void *user, const struct nc_egress_meter *meter)
 {
 	struct nc_network *network = user;
 	struct nc_door **place = place_of(network, meter->box);
 
+	if (*place)
+		count(&network->totals, &(*place)->counted, meter);
 	/* of a worker before us, and nobody's now */
 	if (!*place && !meter->last)
 		(void)nc_egress_shut(&network->client, meter->box);
@@ -181,6 +201,15 @@ const struct nc_buf *nc_network_trusted(struct nc_network *network)
 	return &network->trusted;
 }
 
+struct nc_network_totals nc_network_totals(struct nc_network *network)
+{
+	if (!network)
+		return (struct nc_network_totals){0};
+	for (struct nc_door *door = network->doors; door; door = door->next)
+		nc_door_ask(door);
+	return network->totals;
+}
+
 bool nc_network_is_up(const struct nc_network *network)
 {
 	return network && network->client.fd >= 0;
@@ -221,6 +250,20 @@ static int check_open(const struct nc_network *network, const struct nc_egress_t
 	return 0;
 }
 
+static void enlist(struct nc_network *network, struct nc_door *door, uint64_t box_id,
+	const struct nc_egress_terms *terms, const struct nc_door_listener *listener)
+{
+	*door = (struct nc_door){.network = network,
+		.next = network->doors,
+		.box_id = box_id,
+		.listener = *listener};
+	if (terms->group) {
+		(void)snprintf(door->group, sizeof(door->group), "%s", terms->group);
+		(void)snprintf(door->name, sizeof(door->name), "%s", terms->name);
+	}
+	network->doors = door;
+}
+
 int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener,
 	struct nc_door **ret_door, struct nacre_err *err)
@@ -236,25 +279,19 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 		free(door);
 		return r;
 	}
-	*door = (struct nc_door){network, network->doors, box_id, *listener, "", ""};
-	if (terms->group) {
-		(void)snprintf(door->group, sizeof(door->group), "%s", terms->group);
-		(void)snprintf(door->name, sizeof(door->name), "%s", terms->name);
-	}
-	network->doors = door;
+	enlist(network, door, box_id, terms, listener);
 	*ret_door = door;
 	return 0;
 }
 
-struct nc_door *nc_door_adopt(
-	struct nc_network *network, uint64_t box_id, const struct nc_door_listener *listener)
+struct nc_door *nc_door_adopt(struct nc_network *network, uint64_t box_id,
+	const struct nc_egress_terms *terms, const struct nc_door_listener *listener)
 {
 	struct nc_door *door = calloc(1, sizeof(*door));
 
-	if (!door)
-		return NULL;
-	*door = (struct nc_door){network, network->doors, box_id, *listener};
-	return network->doors = door;
+	if (door)
+		enlist(network, door, box_id, terms, listener);
+	return door;
 }
 
 int nc_door_change(struct nc_door *door, const struct nc_egress_terms *terms, struct nacre_err *err)

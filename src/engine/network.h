@@ -29,6 +29,14 @@ bool nc_network_is_up(const struct nc_network *network);
 int nc_network_trust(struct nc_network *network, const char *bundle);
 const struct nc_buf *nc_network_trusted(struct nc_network *network);
 
+/* What went through all doors, those that are shut too. */
+struct nc_network_totals {
+	uint64_t connections, requests, denied, failed, bytes_up, bytes_down;
+};
+
+/* As far as is known; asks, so that the next call knows what is so now. Zeroes without one. */
+struct nc_network_totals nc_network_totals(struct nc_network *network);
+
 /* Who is told of a door. */
 struct nc_door_listener {
 	void *context;
@@ -56,8 +64,8 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	struct nc_door **ret_door, struct nacre_err *err);
 
 /* One that the worker before has opened, with its terms; NULL: no memory. Others are shut. */
-struct nc_door *nc_door_adopt(
-	struct nc_network *network, uint64_t box_id, const struct nc_door_listener *listener);
+struct nc_door *nc_door_adopt(struct nc_network *network, uint64_t box_id,
+	const struct nc_egress_terms *terms, const struct nc_door_listener *listener);
 
 /* Other terms, for all requests from now on. -EINVAL with err, and nothing has changed. */
 int nc_door_change(

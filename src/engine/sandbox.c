@@ -97,6 +97,8 @@ static int fill_env(struct nc_sandbox *sandbox)
 	return sandbox->env.buf.error;
 }
 
+static void on_over(void *context, enum nc_reason reason, enum nc_policy_over how);
+
 /* Terms, limits and order, from its spec; the tier is always container. */
 int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
@@ -117,6 +119,8 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 			&sandbox->spec.network, &sandbox->access, err);
 	if (r < 0)
 		return r;
+	if (sandbox->access)
+		nc_access_on_over(sandbox->access, on_over, sandbox);
 	if (placeholders && sandbox->access)
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
@@ -216,13 +220,10 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	struct nc_sandbox *sandbox = context;
 
 	(void)birth_ns;
-	if (door_fd < 0)
-		return;
 	/* it is not made without what was asked for */
-	if (nc_access_open(sandbox->access, sandbox->box_id, door_fd, &sandbox->trouble) < 0)
+	if (door_fd >= 0 &&
+		nc_access_open(sandbox->access, sandbox->box_id, door_fd, &sandbox->trouble) < 0)
 		sandbox->ends = true;
-	else
-		nc_access_on_over(sandbox->access, on_over, sandbox);
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)

@@ -252,7 +252,7 @@ static int receive(struct nc_lend *lend, int *fds)
 		return -EBADMSG;
 	n = (ssize_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
 	memcpy(fds, CMSG_DATA(header), (size_t)n * sizeof(int));
-	return n > NC_LEND_JOIN ? (int)n : -EBADMSG;
+	return n >= NC_LEND_JOIN ? (int)n : -EBADMSG; /* there may be no groups */
 }
 
 /* In the transit process: makes the child, and ends with the errno of why not. */

@@ -86,6 +86,7 @@ struct spawner {
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
 	int witness_fd;		       /* nacre-recorder; or -EBADF */
 	struct nc_wire_packet packet;
+	size_t n_boxes; /* those from there on were not used of late */
 	struct nc_box boxes[NC_BOXES_MAX];
 };
 
@@ -177,7 +178,7 @@ static int catch_signals(struct nacre_err *err)
 /* One whose end was told is nobody's any more, and its number may be another's. */
 static struct nc_box *find_box(uint64_t id)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+	for (size_t i = 0; i < spawner.n_boxes; i++)
 		if (spawner.boxes[i].state != NC_BOX_FREE && spawner.boxes[i].ordered &&
 			!spawner.boxes[i].told && spawner.boxes[i].end.id == id)
 			return &spawner.boxes[i];
@@ -187,8 +188,10 @@ static struct nc_box *find_box(uint64_t id)
 static struct nc_box *free_box(void)
 {
 	for (size_t i = 0; i < NC_BOXES_MAX; i++)
-		if (spawner.boxes[i].state == NC_BOX_FREE)
+		if (spawner.boxes[i].state == NC_BOX_FREE) {
+			spawner.n_boxes = i < spawner.n_boxes ? spawner.n_boxes : i + 1;
 			return &spawner.boxes[i];
+		}
 	return NULL;
 }
 
@@ -201,7 +204,7 @@ static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
 	struct nc_box *found = NULL;
 
 	*ret_n = 0;
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
 		if (box->ordered || box->lender_id != zygote ||
@@ -297,7 +300,7 @@ static void clear_step(struct nc_box *box)
 /* The bills of those in a home, before that and all groups go. */
 static void clear_guests(const struct nc_box *home)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+	for (size_t i = 0; i < spawner.n_boxes; i++)
 		if (spawner.boxes[i].state == NC_BOX_CLEARING &&
 			spawner.boxes[i].home_id == home->end.id)
 			clear_step(&spawner.boxes[i]);
@@ -368,7 +371,7 @@ static bool prepare_box(void)
 {
 	if (prepare_one(spawner.ready, NULL))
 		return true;
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		const struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
@@ -401,14 +404,14 @@ static uint32_t count_adopted(void)
 {
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+	for (size_t i = 0; i < spawner.n_boxes; i++)
 		n += is_adopted(&spawner.boxes[i]);
 	return n;
 }
 
 static void tell_adopted(void)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 		size_t n = 0;
 		int fds[3];
@@ -690,7 +693,7 @@ static int handle_next(struct nc_wire_in *in)
 /* Everything that runs in a box: its own command and those beside it. */
 static void freeze_home(uint64_t id, bool frozen)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
 		if ((box->state == NC_BOX_RUNS || box->state == NC_BOX_STAYS) &&
@@ -902,7 +905,7 @@ static uint64_t check_deadlines(void)
 		next = spawner.kill_ns;
 	else if (spawner.kill_ns > 0)
 		(void)nc_pidfd_kill(spawner.worker.pidfd, SIGKILL);
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
@@ -958,7 +961,7 @@ static size_t collect_events(struct pollfd *events, struct nc_box **owners)
 	events[n++] = (struct pollfd){.fd = spawner.worker.pidfd, .events = POLLIN};
 	events[n++] = (struct pollfd){.fd = spawner.signal_fd, .events = POLLIN};
 	events[n++] = (struct pollfd){.fd = spawner.worker.fd, .events = POLLIN};
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_FREE)
@@ -982,7 +985,7 @@ static void reap_strays(void)
 		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
 			info.si_pid <= 0 || info.si_pid == spawner.worker.pid)
 			return;
-		for (size_t j = 0; j < NC_BOXES_MAX; j++)
+		for (size_t j = 0; j < spawner.n_boxes; j++)
 			if (spawner.boxes[j].state != NC_BOX_FREE &&
 				(spawner.boxes[j].init_pid == info.si_pid ||
 					spawner.boxes[j].payload_pid == info.si_pid ||
@@ -1019,8 +1022,14 @@ static void serve(void)
 
 	for (;;) {
 		uint64_t next = check_deadlines();
-		size_t n = collect_events(events, owners);
-		int r = poll(events, n, 0);
+		size_t n;
+		int r;
+
+		while (spawner.n_boxes > 0 &&
+			spawner.boxes[spawner.n_boxes - 1].state == NC_BOX_FREE)
+			spawner.n_boxes--;
+		n = collect_events(events, owners);
+		r = poll(events, n, 0);
 
 		/* boxes are prepared only when nobody waits for anything else */
 		if (r == 0 && !prepare_box())

@@ -10,7 +10,7 @@ import pytest
 from conftest import BUILD
 from leftovers import lives
 from serving import Daemon
-from test_zygote import outcome, plain as plain_run, wait_for
+from test_zygote import daemon_of, needs_groups, outcome, plain as plain_run, wait_for
 
 pytestmark = pytest.mark.skipif((BUILD / "src/no-zygote.so").exists(), reason="instrumented code does not run in other programs")
 
@@ -42,9 +42,9 @@ def plain(tmp_path, code, **fields):
     return plain_run(tmp_path, code, language="javascript", **fields)
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    with Daemon(tmp_path_factory.mktemp("ahead")) as running:
+@pytest.fixture(scope="module", params=["root", "user"])
+def daemon(request, tmp_path_factory, programs):
+    with daemon_of(request.param, tmp_path_factory.mktemp("ahead"), programs) as running:
         yield running
 
 
@@ -104,6 +104,7 @@ def test_what_node_reads_at_its_start_counts(daemon, fields):
 
 
 def test_limits_hold(daemon):
+    needs_groups(daemon)
     assert execute(daemon, "for (;;);", limits={"execution_time_seconds": 1})["status"] == "timeout"
     assert execute(daemon, "const a = []; for (;;) a.push(Buffer.alloc(1 << 20, 1))", limits={"memory_mb": 128})["status"] == "memory_limit"
     assert execute(daemon, WARM, limits={"memory_mb": 16})["status"] in ("success", "memory_limit")  # it has more already: another begins

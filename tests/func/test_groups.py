@@ -197,3 +197,25 @@ def test_the_mode_stays(daemon, boxes):
 def test_mode_none_is_none(daemon):
     reply = daemon.execute("curl -sS -m 2 http://127.0.0.1:888/", "shell", key=daemon.one, network={"mode": "none"}).json()
     assert reply["usage"]["network"] is None and reply["status"] == "error"
+
+
+def test_names_and_doors_outlive_a_daemon(tmp_path):
+    """The daemon that is started again knows whose names are taken; members still reach each other, and budgets hold."""
+    with Daemon(tmp_path) as daemon:
+        alpha, beta = member(daemon, "g", "alpha"), member(daemon, "g", "beta")
+        assert patient(alpha, "http://beta:8080/page") == "from beta\n"
+        daemon.die()
+        assert patient(alpha, "http://beta:8080/page") == "from beta\n"
+        answer = daemon.post("/v1/sandboxes", {"network": {"mode": "isolated", "group": "g", "name": "beta"}})
+        assert answer.status == 403 and "'beta'" in answer.body.decode(), answer.body
+        own = {"mode": "isolated", "group": "g", "name": "alpha", "max_requests": 1, "over_budget": "freeze"}
+        assert alpha.ask("POST", "/network", own).status == 200
+        alpha.run("curl -s -m 5 http://beta:8080/page", background=True)
+        for _ in range(100):
+            if alpha.ask("GET").json()["state"] == "paused":
+                break
+            time.sleep(0.05)
+        assert alpha.ask("GET").json()["state"] == "paused"
+        beta.ask("DELETE")
+        again = member(daemon, "g", "beta")
+        assert patient(again, "http://beta:8080/page") == "from beta\n"

@@ -1,6 +1,7 @@
 """Terms of a network: what happens over a budget, what a policy lets lead inside, what is written down."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -164,3 +165,24 @@ def test_a_failed_reload_keeps_the_old_policy(tmp_path, host):  # noqa: F811
         os.kill(daemon.pid, signal.SIGHUP)
         daemon.wait_for_log("The configuration was read again")
         assert "network.literal" in ask()["output"]
+
+
+def test_metrics_have_what_went_through(tmp_path, host):  # noqa: F811
+    def value(name):
+        found = re.search(rf"^{re.escape(name)} (\S+)$", daemon.get("/metrics").body.decode(), re.M)
+        return float(found[1]) if found else None
+
+    with Daemon(tmp_path) as daemon:
+        assert value('nacre_network_requests_total{outcome="let_through"}') == 0
+        box = Sandbox(daemon, network={"allow": [host.name]})
+        box.run(fetch(host.name, 2) + "; curl -s http://example.org/")
+        daemon.execute(fetch(host.name), "shell", network={"allow": [host.name]})
+        until = time.monotonic() + 5
+        while value('nacre_network_requests_total{outcome="let_through"}') < 3 and time.monotonic() < until:
+            time.sleep(0.05)  # a door that is open is asked by who looks, and has answered when he looks again
+        assert value('nacre_network_requests_total{outcome="let_through"}') == 3
+        assert value('nacre_network_requests_total{outcome="denied"}') == 1 and value("nacre_network_connections_total") == 4
+        assert value('nacre_network_bytes_total{direction="down"}') > 3 * len("a page\n")
+        box.ask("DELETE")
+        time.sleep(0.3)
+        assert value('nacre_network_requests_total{outcome="let_through"}') == 3, "nothing counts twice"

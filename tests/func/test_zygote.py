@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, NACRE, environment
+from conftest import BUILD, NACRE, NOBODY, environment, open_way
 from leftovers import lives
 from serving import Daemon
 
@@ -34,11 +34,25 @@ def wait_for(condition, seconds=20):
     return found
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    with Daemon(tmp_path_factory.mktemp("zygote")) as running:
+@pytest.fixture(scope="module", params=["root", "user"])
+def daemon(request, tmp_path_factory, programs):
+    with daemon_of(request.param, tmp_path_factory.mktemp("zygote"), programs) as running:
         wait_for(lambda: len(children(running)) >= 3)
         yield running
+
+
+def daemon_of(who, home, programs):
+    if who == "root":
+        return Daemon(home)
+    open_way(home)
+    os.chown(home, NOBODY, NOBODY)
+    return Daemon(home, prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"], program=programs / "nacre")
+
+
+def needs_groups(daemon):
+    """Limits that are named are refused where nothing can hold them."""
+    if daemon.prefix:
+        pytest.skip("needs control groups")
 
 
 def execute(daemon, code, **fields):
@@ -166,6 +180,7 @@ print(result.testsRun, sorted(test.id() for test, _ in result.failures + result.
 @pytest.mark.parametrize("module", ["test_atexit", "test_contextlib", "test_dataclasses", "test_exceptions", "test_gc", "test_generators", "test_module",
                                     "test_random", "test_sys", "test_tempfile", "test_traceback", "test_types", "test_uuid"])
 def test_cpythons_own_tests(daemon, tmp_path, module):
+    needs_groups(daemon)
     fields = {"limits": {"execution_time_seconds": 120, "memory_mb": 1024, "max_processes": 60}}
     warm, cold = execute(daemon, SUITE.format(module), **fields), plain(tmp_path, SUITE.format(module), **fields)
     assert int(re.search(r"^(\d+) \[", warm["output"], re.M)[1]) > 5
@@ -188,6 +203,7 @@ def test_files_go_in_and_come_out(daemon):
 
 
 def test_limits_hold(daemon):
+    needs_groups(daemon)
     assert execute(daemon, "x = bytearray(300 << 20)", limits={"memory_mb": 64})["status"] == "memory_limit"
     assert execute(daemon, "while True: pass", limits={"execution_time_seconds": 1})["status"] == "timeout"
     assert execute(daemon, "import time; time.sleep(60)", limits={"execution_time_seconds": 1})["status"] == "timeout"
@@ -286,7 +302,7 @@ def test_a_zygote_has_no_rights(daemon):
     assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
     for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb"):
         assert f"Cap{kind}:\t0000000000000000" in status
-    if os.geteuid() == 0:
+    if not daemon.prefix:
         assert int(re.search(r"Uid:\t(\d+)", status)[1]) > 1879048192
     assert pathlib.Path(f"/proc/{zygote}/environ").read_bytes().count(b"NACRE") == 0
     assert os.readlink(f"/proc/{zygote}/root") == "/" and not os.path.exists(f"/proc/{zygote}/root/root/.bashrc")

@@ -10,6 +10,7 @@ static struct nc_box_order sample_order(void)
 {
 	return (struct nc_box_order){.id = 7,
 		.home = 5,
+		.zygote = 9,
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
 		.tier = NC_BOX_PROCESS,
 		.flags = NC_ORDER_FLAGS,
@@ -52,6 +53,7 @@ static void test_order_comes_back(void **state)
 	assert_int_equal(round_trip(&order, &out, &back), 0);
 	assert_int_equal(back.id, 7);
 	assert_int_equal(back.home, 5);
+	assert_int_equal(back.zygote, 9);
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
 	assert_int_equal(back.tier, NC_BOX_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);
@@ -150,8 +152,8 @@ static void test_most_binds(void **state)
 	cleanup_wire_out struct nc_wire_out out = {0};
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
-	/* behind the header, the id, eight limits, the tier and four numbers */
-	const size_t at = 8 + 16 + 64 + 1 + 16;
+	/* behind the header, three ids, eight limits, the tier and four numbers */
+	const size_t at = 8 + 24 + 64 + 1 + 16;
 
 	(void)state;
 	order.n_binds = NC_BOX_BINDS_MAX;
@@ -173,7 +175,7 @@ static void test_most_layers(void **state)
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
 	/* behind what stands before binds, and their number */
-	const size_t at = 8 + 16 + 64 + 1 + 16 + 4;
+	const size_t at = 8 + 24 + 64 + 1 + 16 + 4;
 
 	(void)state;
 	order.n_binds = 0;
@@ -194,7 +196,7 @@ static void test_descriptors_of_an_order(void **state)
 		size_t fds;
 	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 6},
 		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 0},
-		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_FLAGS, 1},
+		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_PACK, 4}, {NC_ORDER_FLAGS, 2},
 		{NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS, 3}};
 
 	(void)state;

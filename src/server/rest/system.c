@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "engine/execution.h"
+#include "engine/network.h"
 #include "server/alerts.h"
 #include "server/jobs.h"
 #include "server/ready.h"
@@ -61,6 +63,25 @@ NC_REST(ready)
 	nc_ready_ask(server->ready, on_ready, exchange);
 }
 
+static void set_network(struct nc_server *server)
+{
+	const struct nc_network_totals totals =
+		nc_network_totals(nc_engine_setup(server->setup.engine)->network);
+	struct nc_metrics *metrics = server->metrics;
+
+	nc_metrics_set(metrics, NC_METRIC_NET_CONNECTIONS, (double)totals.connections, NULL);
+	nc_metrics_set(metrics, NC_METRIC_NET_REQUESTS, (double)totals.requests,
+		(const char *[]){"let_through"});
+	nc_metrics_set(
+		metrics, NC_METRIC_NET_REQUESTS, (double)totals.denied, (const char *[]){"denied"});
+	nc_metrics_set(
+		metrics, NC_METRIC_NET_REQUESTS, (double)totals.failed, (const char *[]){"failed"});
+	nc_metrics_set(
+		metrics, NC_METRIC_NET_BYTES, (double)totals.bytes_up, (const char *[]){"up"});
+	nc_metrics_set(
+		metrics, NC_METRIC_NET_BYTES, (double)totals.bytes_down, (const char *[]){"down"});
+}
+
 static void set_usage(struct nc_server *server)
 {
 	struct nc_metrics *metrics = server->metrics;
@@ -106,6 +127,7 @@ NC_REST(metrics)
 	nc_metrics_set(
 		metrics, NC_METRIC_UPTIME, (double)(nc_clock_ns() - server->began_ns) / 1e9, NULL);
 	nc_metrics_set(metrics, NC_METRIC_BUILD, 1, version);
+	set_network(server);
 	set_usage(server);
 	nc_metrics_text(metrics, &text);
 	if (text.error < 0)
