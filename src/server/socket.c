@@ -348,7 +348,8 @@ static void tick(struct nc_socket *socket, uint64_t now)
 		cut(socket);
 		return;
 	}
-	if (!socket->held && now - socket->heard_ns >= ASK_NS && socket->asked_ns == 0) {
+	/* also one that we do not listen to: the kernel of a client that has gone refuses it */
+	if (now - socket->heard_ns >= ASK_NS && now - socket->asked_ns >= ASK_NS) {
 		socket->asked_ns = now;
 		nc_socket_send(socket, NC_WS_PING, -1, "", 0);
 	}

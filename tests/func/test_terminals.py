@@ -110,8 +110,8 @@ def test_clients_that_hang_up(sandbox):
     assert (ended["status"], ended["stdout"]) == ("success", "end\n")
     # one whose command takes no input
     web, identity = begun(sandbox, "sleep 4722")
-    for _ in range(5):
-        web.input(bytes(50000))
+    for _ in range(4):
+        web.input(bytes(45000))
     time.sleep(0.5)
     web.client.close()
     assert gone(sandbox, identity)["status"] == "cancelled"
