@@ -255,9 +255,16 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 		return;
 	}
 	sandbox->lives = true;
+	sandbox->filling = *sandbox->spec.snapshot;
 	sandbox->used_ns = nc_clock_ns();
 	nc_sandbox_save(sandbox);
 	tell_made(sandbox, NULL);
+}
+
+void nc_sandbox_filled(struct nc_sandbox *sandbox)
+{
+	sandbox->filling = false;
+	nc_sandbox_save(sandbox);
 }
 
 static int start(struct nc_sandbox *sandbox, struct nacre_err *err)

@@ -26,9 +26,9 @@ static json_t *note_of(const struct nc_sandbox *sandbox)
 		"kind", "sandbox", "id", sandbox->id, "tenant", sandbox->tenant, "created",
 		sandbox->created, "spec", sandbox->spec.source, "network", sandbox->network,
 		"trusted", sandbox->spec.network.trusted, "box", (json_int_t)sandbox->box_id,
-		"lives", sandbox->lives, "ends", sandbox->ends, "paused", sandbox->paused,
-		"deadline", (json_int_t)sandbox->deadline_ns, "used", (json_int_t)sandbox->used_ns,
-		"cpu", (json_int_t)sandbox->cpu_us, "placeholders",
+		"lives", sandbox->lives && !sandbox->filling, "ends", sandbox->ends, "paused",
+		sandbox->paused, "deadline", (json_int_t)sandbox->deadline_ns, "used",
+		(json_int_t)sandbox->used_ns, "cpu", (json_int_t)sandbox->cpu_us, "placeholders",
 		nc_access_placeholders(sandbox->access));
 }
 

@@ -64,6 +64,7 @@ struct nc_sandbox {
 	nc_sandbox_made made;
 	void *made_context;
 	bool lives, paused, ends;
+	bool filling;  /* with the files of its snapshot: nobody was told of it yet */
 	bool adopted;  /* it is there, or was made by this worker */
 	uint32_t page; /* of the ledger; 0: none */
 	char created[NC_CLOCK_STAMP_SIZE];

@@ -233,7 +233,7 @@ int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
 
 int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n)
 {
-	struct nc_wire_out out;
+	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, NC_BOX_READY);
 	nc_wire_put_u64(&out, zygote);

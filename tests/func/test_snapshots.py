@@ -102,9 +102,9 @@ def test_kept_over_restarts(tmp_path):
         until = time.monotonic() + 10
         while len(files_of(daemon)) < 3 and time.monotonic() < until:
             time.sleep(0.005)
+        assert any(name.startswith("fresh") for name in files_of(daemon))
         os.kill(daemon.process.pid, signal.SIGKILL)  # of all of it, in the middle of a third
         thread.join()
-        assert any(name.startswith("fresh") for name in files_of(daemon))
         daemon.process.wait(30)
     damaged = f"{daemon.state}/snapshots/sn_{'0' * 32}"
     open(damaged, "wb").write(b"{}" + bytes(5000))
@@ -196,3 +196,25 @@ def test_an_ordinary_users_daemon(programs, tmp_path_factory):
         assert restore(box, kept["id"]).status == 204 and box.run("cat f")["stdout"] == "pearl\n"
         assert Sandbox(daemon, snapshot=kept["id"]).run("cat f")["stdout"] == "pearl\n"
         assert os.stat(f"{daemon.state}/snapshots/{kept['id']}").st_mode & 0o777 == 0o600
+
+
+def test_a_daemon_that_dies_while_a_sandbox_is_filled(tmp_path):
+    """Nobody was told of it: it is no sandbox with half of its files. Snapshots are all there."""
+    with Daemon(tmp_path) as daemon:  # noqa: F811
+        box = Sandbox(daemon)
+        box.run("head -c 300000000 /dev/zero >large")
+        kept = keep(box)
+        thread = threading.Thread(target=lambda: daemon.post("/v1/sandboxes", {"snapshot": kept["id"]}))
+        thread.start()
+        until = time.monotonic() + 10
+        while len(daemon.get("/v1/sandboxes").json()["sandboxes"]) < 2 and time.monotonic() < until:
+            time.sleep(0.002)
+        daemon.die()
+        thread.join()
+        until = time.monotonic() + 5
+        while len(daemon.get("/v1/sandboxes").json()["sandboxes"]) > 1 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert [found["id"] for found in daemon.get("/v1/sandboxes").json()["sandboxes"]] == [box.id]
+        whole = Sandbox(daemon, snapshot=kept["id"])
+        daemon.die()
+        assert whole.run("stat -c %s large")["stdout"] == "300000000\n" and daemon.get("/v1/snapshots").json()["snapshots"] == [kept]

@@ -292,3 +292,23 @@ def test_an_ordinary_users_daemon(programs, tmp_path_factory):
         web, identity = begun(box, "sleep 60")
         web.client.close()
         assert gone(box, identity)["state"] == "ended" and box.run("echo alive")["stdout"] == "alive\n"
+
+
+def test_a_daemon_that_dies(tmp_path):
+    """The command goes on, and whoever attaches to it has it again, terminal and all."""
+    with Daemon(tmp_path) as own:
+        box = Sandbox(own)
+        web, identity = begun(box, ["sh"], terminal=True, rows=30, columns=90)
+        web.input(b"echo be''gun\n")
+        while b"begun" not in web.receive()[1]:
+            pass
+        own.die()
+        with pytest.raises((EOFError, ConnectionResetError)):
+            while True:
+                web.receive()
+        web = WebSocket(own, box.path(f"/commands/{identity}/attach"))
+        assert web.message()["command"]["id"] == identity
+        web.tell(type="resize", rows=41, columns=101)
+        web.input(b"stty size; echo a''live; exit 6\n")
+        out, _, end = web.until_exit()
+        assert b"41 101" in out and b"alive" in out and end["command"]["exit_code"] == 6

@@ -219,8 +219,7 @@ static void answer_made(struct nc_exchange *exchange, const struct nc_sandbox *s
 /* The files of its snapshot are there. */
 static void on_filled(struct nc_wait *wait, int error, const char *said, size_t size)
 {
-	const struct nc_sandbox *sandbox =
-		nc_sandbox_find(wait->server->sandboxes, NULL, wait->sandbox);
+	struct nc_sandbox *sandbox = nc_sandbox_find(wait->server->sandboxes, NULL, wait->sandbox);
 
 	if (error < 0 || !sandbox) {
 		drop_unfinished(wait);
@@ -228,6 +227,7 @@ static void on_filled(struct nc_wait *wait, int error, const char *said, size_t 
 		return;
 	}
 	wait->sandbox[0] = '\0';
+	nc_sandbox_filled(sandbox);
 	answer_made(settle(wait), sandbox);
 }
 
