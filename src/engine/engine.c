@@ -303,6 +303,7 @@ void nc_engine_reconfigure(
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)
 {
 	*ret_load = engine->load;
+	nc_pool_load(engine->pool, ret_load);
 }
 
 static void close_turn(uv_handle_t *handle)

@@ -97,6 +97,8 @@ void nc_engine_reconfigure(
 struct nc_engine_load {
 	size_t running, queued;
 	uint64_t memory_bytes, cpu_milli; /* allowed to those that run */
+	/* boxes that are to be ready, with children of zygotes, with a Node, with nothing yet */
+	unsigned int ready_python, ready_node, ready_neutral;
 };
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load);

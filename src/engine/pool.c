@@ -521,6 +521,14 @@ uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution
 	return box_id;
 }
 
+void nc_pool_load(const struct nc_pool *pool, struct nc_engine_load *load)
+{
+	for (size_t i = 0; pool && i < ZYGOTES_MAX; i++)
+		load->ready_python += pool->zygote[i].lends ? pool->zygote[i].ready : 0;
+	load->ready_node = pool ? pool->node.ready : 0;
+	load->ready_neutral = pool ? pool->neutral.ready : 0;
+}
+
 static void prepare_node(struct nc_pool *pool)
 {
 	const char *const words[] = {

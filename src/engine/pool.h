@@ -23,4 +23,7 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
  */
 uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution);
 
+/* How many it wants to be ready. Accepts NULL. */
+void nc_pool_load(const struct nc_pool *pool, struct nc_engine_load *load);
+
 #endif

@@ -52,6 +52,8 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_QUEUE_WAIT] = {"nacre_queue_wait_seconds", "From the request to its turn",
 		HISTOGRAM, {NULL}, short_seconds},
 	[NC_METRIC_QUEUE] = {"nacre_queue_depth", "Executions that wait", GAUGE},
+	[NC_METRIC_POOL] = {"nacre_pool_boxes", "Boxes that are to be ready, by what waits in them",
+		GAUGE, {"with"}},
 	[NC_METRIC_HTTP] = {"nacre_http_requests_total", "Requests that were answered", COUNTER,
 		{"route", "method", "status"}},
 	[NC_METRIC_HTTP_DURATION] = {"nacre_http_request_duration_seconds",

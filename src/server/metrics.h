@@ -25,6 +25,7 @@ enum nc_metric {
 	NC_METRIC_START,
 	NC_METRIC_QUEUE_WAIT,
 	NC_METRIC_QUEUE,
+	NC_METRIC_POOL,
 	NC_METRIC_HTTP,		 /* route, method, status */
 	NC_METRIC_HTTP_DURATION, /* route */
 	NC_METRIC_HTTP_OPEN,

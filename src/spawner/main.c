@@ -75,7 +75,7 @@
 
 /* What all boxes together may take to die when we end, and how often strays are looked for. */
 #define BURY_NS (90 * NC_NS_PER_S)
-#define BURY_TICK_MS 20
+#define BURY_TICK_MS 1
 
 struct spawner {
 	struct nc_nursery nursery;
@@ -1064,28 +1064,36 @@ static void end_boxes(bool all)
 	}
 }
 
-/* Does not return before all boxes are dead, or will not die: what is left then goes with us. */
+/* What a dying box waits for may have come; false: it is dead. */
+static bool bury_step(struct nc_box *box)
+{
+	struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
+
+	if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
+		return false;
+	if (box->state == NC_BOX_CLEARING && event.fd < 0)
+		(void)nc_box_clear(&spawner.nursery, box, nc_clock_ns());
+	else if (event.fd < 0 || poll(&event, 1, 0) == 1)
+		(void)nc_box_ended(&spawner.nursery, box);
+	return true;
+}
+
+/*
+ * Does not return before all boxes are dead, or will not die: what is left then goes with us. All
+ * of them in turn: one may wait for a stranger who is seen only when those of others are reaped.
+ */
 static void bury_boxes(void)
 {
 	uint64_t deadline = nc_clock_ns() + BURY_NS;
+	bool left = true;
 
-	/* commands before their homes, which cannot end before */
-	for (size_t i = 0; i < 2 * NC_BOXES_MAX; i++) {
-		struct nc_box *box = &spawner.boxes[i % NC_BOXES_MAX];
-
-		while ((i < NC_BOXES_MAX) == (box->home_id > 0) && box->state != NC_BOX_FREE &&
-			box->state != NC_BOX_KEPT && nc_clock_ns() < deadline) {
-			struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
-
-			if (box->state == NC_BOX_CLEARING && event.fd < 0) {
-				(void)nc_box_clear(&spawner.nursery, box, nc_clock_ns());
-				(void)poll(NULL, 0, 1);
-			} else if (event.fd < 0 || poll(&event, 1, BURY_TICK_MS) == 1) {
-				(void)nc_box_ended(&spawner.nursery, box);
-			} else {
-				reap_strays();
-			}
-		}
+	while (left && nc_clock_ns() < deadline) {
+		left = false;
+		for (size_t i = 0; i < NC_BOXES_MAX; i++)
+			left |= bury_step(&spawner.boxes[i]);
+		reap_strays();
+		if (left)
+			(void)poll(NULL, 0, BURY_TICK_MS);
 	}
 }
 

@@ -72,6 +72,8 @@ def plain(tmp_path, code, language="python", **fields):
 
 def test_it_is_warm(daemon):
     assert execute(daemon, WARM)["output"] == "True\n"
+    shown = dict(re.findall(r'^nacre_pool_boxes\{with="(\w+)"\} (\d+)', daemon.get("/metrics").body.decode(), re.M))
+    assert int(shown["python"]) >= 2 and int(shown["nothing"]) >= 2 and shown["node"] == "0"
 
 
 PROGRAMS = {

@@ -117,6 +117,9 @@ NC_REST(metrics)
 
 	nc_engine_load(server->setup.engine, &load);
 	nc_metrics_set(metrics, NC_METRIC_QUEUE, (double)load.queued, NULL);
+	nc_metrics_set(metrics, NC_METRIC_POOL, load.ready_python, (const char *[]){"python"});
+	nc_metrics_set(metrics, NC_METRIC_POOL, load.ready_node, (const char *[]){"node"});
+	nc_metrics_set(metrics, NC_METRIC_POOL, load.ready_neutral, (const char *[]){"nothing"});
 	nc_metrics_set(metrics, NC_METRIC_RUNNING, (double)load.running, NULL);
 	nc_metrics_set(metrics, NC_METRIC_ALLOWED_MEMORY, (double)load.memory_bytes, NULL);
 	nc_metrics_set(metrics, NC_METRIC_ALLOWED_CPU, (double)load.cpu_milli / 1000, NULL);
