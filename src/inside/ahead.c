@@ -63,6 +63,8 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
 	if (nc_fd_write_all(NC_AHEAD_FD, NC_AHEAD_READY, 1) < 0)
 		_exit(125);
 	nc_child_follow(&payload, &held, &program);
+	if (nc_fd_write_all(NC_AHEAD_FD, NC_LAST_WORD, 1) < 0)
+		_exit(125); /* nobody is there any more */
 	(void)close(NC_AHEAD_FD);
 	nc_buf_addf(&words, "%zu%c", count_words(program.argv), '\0');
 	add_words(&words, program.argv);

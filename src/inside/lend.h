@@ -13,6 +13,9 @@
 #define NC_AHEAD_VARIABLE "NACRE_AHEAD"
 #define NC_AHEAD_READY "a"
 
+/* What both say when they follow their order: whoever is killed before has not. */
+#define NC_LAST_WORD "s"
+
 /* The zygote's end of its socket to the spawner. */
 #define NC_ZYGOTE_FD 4
 

@@ -442,6 +442,8 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 	if (!call("reseed", NULL, 0))
 		return 125;
 	nc_child_follow(&payload, &held, &program);
+	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)
+		return 125; /* nobody is there any more */
 	if (!is_ours(program.argv, program.env))
 		nc_child_execute(&held, &program);
 	/* as execve would do it: it is nobody's business that its memory was another's before */

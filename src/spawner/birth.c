@@ -734,6 +734,10 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 	}
 	if (box->ahead && packet.size == 1 && packet.data[0] == NC_AHEAD_READY[0])
 		return 2;
+	if (box->silent && packet.size == 1 && packet.data[0] == NC_LAST_WORD[0]) {
+		box->silent = false;
+		return 0;
+	}
 	if (packet.data[0] != NC_PAYLOAD_HELD || packet.size != sizeof(report))
 		return failed_child((const char *)packet.data, (ssize_t)packet.size, err);
 	memcpy(&report, packet.data, sizeof(report));

@@ -302,6 +302,7 @@ int nc_box_lent(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err
 		return r;
 	if (!box->order)
 		box->deadline_ns = UINT64_MAX;
+	box->silent = true;
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
 	return box->order ? nc_birth_deliver(nursery, box, err) : 0;
 }
@@ -312,11 +313,12 @@ int nc_box_heard(struct nc_box *box, struct nacre_err *err)
 
 	if (r <= 0)
 		return r;
-	if (r == 1 && (box->state == NC_BOX_WAITING ||
+	if (r == 1 && (box->silent || box->state == NC_BOX_WAITING ||
 			      (box->order && box->order->order.flags & NC_ORDER_AHEAD)))
 		return nc_err_set(err, -ECHILD, "The box died while it waited");
 	drop_order(box);
 	if (r == 2) {
+		box->silent = true;
 		box->state = NC_BOX_WAITING;
 		box->deadline_ns = UINT64_MAX;
 		return 0;

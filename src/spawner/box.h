@@ -61,10 +61,11 @@ struct nc_box {
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
-	bool ahead;		      /* its program waits for an order, or will */
-	bool told;		      /* its end was told before it was gone */
-	bool scratch_made;	      /* a process box has its directories */
-	bool stays;		      /* it outlives the command */
+	bool silent;	   /* its payload is no fork of ours, and says a last word when it begins */
+	bool ahead;	   /* its program waits for an order, or will */
+	bool told;	   /* its end was told before it was gone */
+	bool scratch_made; /* a process box has its directories */
+	bool stays;	   /* it outlives the command */
 	struct nc_slot slot;
 	struct nc_cgroup group;
 	struct nc_cgroup shared;     /* that of everything in a home; the groups are below it */
@@ -80,6 +81,7 @@ struct nc_box {
 	int kept_fd[3];	    /* the worker's ends of its streams; or its terminal */
 	int zygote_fd;	    /* to the zygote that runs in it; or -EBADF */
 	size_t ready;	    /* boxes to keep prepared with that one's children */
+	unsigned int lost;  /* of those, since that was said */
 	unsigned int owner; /* of its user namespace, the zygote that may enter it; 0: we */
 	uint64_t lender_id; /* the zygote that its payload comes from; 0: from us */
 	int lender_fd;	    /* to that one */

@@ -67,6 +67,9 @@
 /* Above all that boxes may have. */
 #define SPAWNER_PRIORITY (-10)
 
+/* Boxes that may die while they wait before no more are prepared. */
+#define LOST_MAX 16U
+
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
 
@@ -82,6 +85,7 @@ struct spawner {
 	struct nc_worker worker;
 	int signal_fd;
 	size_t ready;		       /* neutral boxes to keep prepared */
+	unsigned int lost;	       /* of those, since that was said */
 	bool ends;		       /* by a signal: the worker is not started again */
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
 	int witness_fd;		       /* nacre-recorder; or -EBADF */
@@ -327,6 +331,7 @@ static void end_step(struct nc_box *box)
 static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 {
 	struct nc_box *lender;
+	unsigned int *lost;
 
 	if (r >= 0)
 		return;
@@ -334,12 +339,11 @@ static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 		tell_failure(box->end.id, err);
 	else
 		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
-	/* what cannot be prepared would be tried for ever */
+	/* what cannot be prepared would be tried for ever; who dies while he waits is replaced */
 	lender = find_box(box->lender_id);
-	if (!box->ordered && lender)
-		lender->ready = 0;
-	else if (!box->ordered)
-		spawner.ready = 0;
+	lost = lender ? &lender->lost : &spawner.lost;
+	if (!box->ordered && (box->state != NC_BOX_WAITING || ++*lost >= LOST_MAX))
+		*(lender ? &lender->ready : &spawner.ready) = 0;
 	nc_box_fail(box);
 	if (box->payload_fd < 0 && box->init_fd < 0)
 		end_step(box);
@@ -780,10 +784,13 @@ static int handle_ready(struct nc_wire_in *in)
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
 	box = find_box(zygote);
-	if (zygote == 0)
+	if (zygote == 0) {
 		spawner.ready = n;
-	else if (box) /* it may just have died */
+		spawner.lost = 0;
+	} else if (box) { /* it may just have died */
 		box->ready = n;
+		box->lost = 0;
+	}
 	return 0;
 }
 

@@ -4,8 +4,10 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tarfile
+import time
 import zipfile
 
 from conftest import environment
@@ -47,6 +49,17 @@ def tarball(directory, name, version="1.0.0", dependencies=None, files=None, mem
             archive.addfile(member, io.BytesIO(data))
     path.chmod(0o644)
     return path
+
+
+def remove(place):
+    """A recorder writes its last lines after the run that it is about has ended."""
+    for _ in range(50):
+        try:
+            shutil.rmtree(place)
+            return
+        except OSError:
+            time.sleep(0.1)
+    shutil.rmtree(place)
 
 
 class Caller:

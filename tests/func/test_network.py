@@ -14,7 +14,7 @@ import urllib.parse
 
 import pytest
 
-from packages import tarball, wheel
+from packages import tarball, wheel, remove
 from test_packages import make_caller, needs_npm, needs_pip
 
 needs_curl = pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
@@ -62,7 +62,7 @@ def caller(request, programs):
     made = make_caller(programs, request.param)
     made.configure(text="log:\n  level: warning\n")
     yield made
-    shutil.rmtree(made.place)
+    remove(made.place)
 
 
 def ask(caller, code, language="shell", *options, **request):

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from packages import Caller, tarball, wheel
+from packages import Caller, remove, tarball, wheel
 
 needs_pip = pytest.mark.skipif(not pathlib.Path("/usr/lib/python3/dist-packages/pip").exists(), reason="needs python3-pip")
 needs_npm = pytest.mark.skipif(not shutil.which("npm"), reason="needs npm")
@@ -41,7 +41,7 @@ def caller(request, programs):
     tarball(made.tarballs, "@deep/sea", "0.1.0")
     tarball(made.tarballs, "modern", "1.0.0", files={"index.mjs": "export default 'modern';\n"}, exports={"import": "./index.mjs"})
     yield made
-    shutil.rmtree(made.place)
+    remove(made.place)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def fresh(programs):
     made = make_caller(programs, "root")
     wheel(made.wheels, "pearl")
     yield made
-    shutil.rmtree(made.place)
+    remove(made.place)
 
 
 def ask(caller, code, *packages, language="python", **more):

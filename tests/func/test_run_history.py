@@ -80,7 +80,7 @@ def test_the_spawner_bears_witness(nacre):
     nacre("run", "--lang", "shell", "-c", "exit 3")
     lines = [json.loads(line) for line in nacre("audit", "log", "--kind", "audit", "--json").stdout.splitlines()]
     deaths = [line["body"] for line in lines if line["event"] == "died"]
-    assert [death["exit_code"] for death in deaths] == [0, 3], deaths
+    assert [death["exit_code"] for death in deaths] == [3], deaths
     assert all(line.get("from", line.get("by", "spawner")) == "spawner" for line in lines if line["event"] in ("born", "died"))
 
 

@@ -272,6 +272,16 @@ def test_a_zygote_that_dies_is_replaced(tmp_path):
                  daemon.post("/v1/execute", {"code": WARM, "language": "python"}).json()["output"] == "True\n", 40)
 
 
+def test_who_dies_while_it_waits_is_replaced(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        zygote, *waiting = sorted(wait_for(lambda: len(found := children(daemon)) >= 3 and found))
+        for pid in waiting:
+            os.kill(pid, signal.SIGKILL)
+        assert daemon.execute("print(1)").json()["output"] == "1\n"  # also if its death was not noticed yet
+        wait_for(lambda: len(children(daemon)) >= 3)
+        assert daemon.execute(WARM).json()["output"] == "True\n" and lives(zygote)
+
+
 def test_tenants_do_not_share(tmp_path):
     """Children of one zygote have their addresses in common."""
     keys = {}
