@@ -461,7 +461,8 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
 
 	if (!pool)
 		return 0;
-	if (step->language.language == NC_PYTHON && object_size() > 0)
+	if (step->language.language == NC_PYTHON && object_size() > 0 &&
+		!nc_hooks_watches_imports(execution->terms))
 		zygote = find(
 			pool, execution->request.tenant, imports_data(step->report) ? DATA : PLAIN);
 	if (zygote)

@@ -146,6 +146,15 @@ static void add_imports(const struct page *page, const struct nc_policy_lists *l
 		add_row(page, NC_HOOK_ALLOWED, NC_HOOK_PROGRAM, *at, NC_RULE_LIST_IMPORT);
 }
 
+bool nc_hooks_watches_imports(const struct nc_terms *terms)
+{
+	const struct nc_policy_lists *lists = nc_policy_lists(terms->analyser, NC_PYTHON);
+
+	return nc_hooks_mode(terms) != NC_HOOKS_OFF && lists &&
+	       (lists->allowed_imports ||
+		       (lists->forbidden_imports && lists->forbidden_imports[0]));
+}
+
 static void add_functions(const struct page *page, const struct nc_policy_lists *lists)
 {
 	for (const char *const *at = lists->forbidden_functions; at && *at; at++)

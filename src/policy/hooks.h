@@ -14,6 +14,12 @@
 /* What is done for programs of these terms; a policy that only reports refuses nothing here. */
 enum nc_policy_hooks nc_hooks_mode(const struct nc_terms *terms);
 
+/*
+ * Whether the hook is to see which modules a Python program imports: then none may be there before
+ * it that a fresh interpreter has not, since those are imported without an event.
+ */
+bool nc_hooks_watches_imports(const struct nc_terms *terms);
+
 /* Adds the text for src/inside/python.c. writable ends in NULL. Errors are out->error. */
 void nc_hooks_python(const struct nc_terms *terms, const char *token, const char *const *writable,
 	struct nc_buf *out);

@@ -161,7 +161,8 @@ def outcome(reply):
         for pattern, instead in NOISE:
             text = re.sub(pattern, instead, text)
         texts.append(text)
-    return (*texts, reply["status"], reply["exit_code"], reply["signal"], reply["error"], [(d["rule"], d["object"], d["line"]) for d in reply["denials"]])
+    return (*texts, reply["status"], reply["exit_code"], reply["signal"], reply["error"], [(d["rule"], d["object"], d["line"]) for d in reply["denials"]],
+            json.dumps(reply.get("noticed"), sort_keys=True))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -187,6 +188,25 @@ def test_cpythons_own_tests(daemon, tmp_path, module):
     warm, cold = execute(daemon, SUITE.format(module), **fields), plain(tmp_path, SUITE.format(module), **fields)
     assert int(re.search(r"^(\d+) \[", warm["output"], re.M)[1]) > 5
     assert warm["output"] == cold["output"]
+
+
+@pytest.mark.parametrize("policy", ["standard", "strict", "audit"])
+@pytest.mark.parametrize("code", [
+    "m = __import__('sub' + 'process')\nprint(m.run(['true']))",
+    "import importlib\nprint(importlib.import_module('so' + 'cket').gethostname())",
+    "import sys\nprint('subprocess' in sys.modules, sys.modules.get('sub' + 'process'))",
+    "print(getattr(__builtins__, 'ev' + 'al')('1 + 1'))",
+    "import importlib\nprint(importlib.import_module(input()).run(['true']))",
+    "import json, random, re\nprint(json.dumps({}), re.sub('a', 'b', 'a'))",
+])
+def test_policies_see_the_same(daemon, tmp_path, policy, code):
+    """What is loaded before a program is imported without an event: whoever watches imports has a fresh interpreter."""
+    fields = {"policy": policy, "inputs": ["subprocess"]}
+    warm, cold = execute(daemon, code, **fields), plain(tmp_path, code, **fields)
+    if "in sys.modules" in code and policy != "strict":  # that much a program can tell
+        assert warm["status"] == cold["status"] == "success"
+        return
+    assert outcome(warm) == outcome(cold)
 
 
 @pytest.mark.parametrize("env", [{"PYTHONOPTIMIZE": "1"}, {"LANG": "C"}, {"LD_PRELOAD": "/nowhere.so"}, {"PYTHONHASHSEED": "1"}])
