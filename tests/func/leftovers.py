@@ -63,11 +63,15 @@ def spawners_gone():
     return found
 
 
+def adopt_orphans(wanted):
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(wanted), 0, 0, 0)
+
+
 class Leftovers:
-    """Whatever is orphaned below this process stays below it, so that it can be counted."""
+    """Whatever is orphaned below this process stays below it, so that it can be counted; until check(), since nobody waits for it later."""
 
     def __init__(self):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        adopt_orphans(True)
         self.processes = descendants(os.getpid())
         self.paths = spawners_gone()
 
@@ -80,4 +84,5 @@ class Leftovers:
         deadline = time.monotonic() + 10
         while any(left := self.now()) and time.monotonic() < deadline:
             time.sleep(0.1)
+        adopt_orphans(False)
         assert not any(left), left

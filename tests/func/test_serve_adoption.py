@@ -12,6 +12,7 @@ import time
 import pytest
 
 from conftest import NACRE, environment, open_way
+from leftovers import lives
 from serving import Daemon, events_of
 from test_network import host, needs_curl  # noqa: F401: a fixture
 from test_sandboxes import Sandbox, USER
@@ -374,9 +375,9 @@ def test_the_spawners_death_is_the_end_of_all(tmp_path):
         os.kill(daemon.process.pid, signal.SIGKILL)
         daemon.process.wait(20)
         until = time.monotonic() + 10
-        while time.monotonic() < until and any(os.path.exists(f"/proc/{pid}") for pid in beside):
+        while time.monotonic() < until and any(map(lives, beside)):
             time.sleep(0.05)
-        assert not [pid for pid in beside if os.path.exists(f"/proc/{pid}")]
+        assert not [pid for pid in beside if lives(pid)]
     assert subprocess.run(["pgrep", "-xf", "sleep 4717"], capture_output=True).returncode == 1
     with Daemon(tmp_path) as daemon:
         assert daemon.get(box.path()).status == 404 and daemon.get(f"/v1/history/{job}").json()["status"] == "lost"
