@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 #define AGAIN_MAX 32
 /* Above all of these: what is moved down must not be overwritten before. */
 #define HIGH_FD 64
+/* Less than the spawner waits for a worker that does not read. */
+#define PATIENCE_MS 200
 
 /* All of these at once out of the way, and then where they belong: places may be taken by others.
  */
@@ -164,6 +167,23 @@ void nc_spawn_done(struct nc_spawn *spawn)
 	spawn->fd = nc_fd_close(spawn->fd);
 }
 
+/*
+ * A spawner that has much to do lets its mail lie for a moment. It is waited for, but not as long
+ * as it waits for us: neither may wait for the other for good.
+ */
+static int send_soon(struct nc_spawn *spawn, struct nc_wire_out *out, const int *fds, size_t n_fds)
+{
+	int r = nc_wire_send(spawn->fd, out, fds, n_fds);
+
+	if (r == -EAGAIN) {
+		struct pollfd event = {.fd = spawn->fd, .events = POLLOUT};
+
+		(void)poll(&event, 1, PATIENCE_MS);
+		r = nc_wire_send(spawn->fd, out, fds, n_fds);
+	}
+	return r;
+}
+
 int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 	const struct nc_box_order *order, const int *fds, struct nacre_err *err)
 {
@@ -174,7 +194,7 @@ int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 	if (order->argv.size <= NC_BOX_ARG_SIZE_MAX && order->env.size <= NC_BOX_ARG_SIZE_MAX) {
 		nc_wire_begin(&out, (uint16_t)type);
 		nc_boxwire_put_order(&out, order);
-		r = nc_wire_send(spawn->fd, &out, fds, nc_box_order_fds(order));
+		r = send_soon(spawn, &out, fds, nc_box_order_fds(order));
 	}
 	if (r == -E2BIG || r == -EMSGSIZE)
 		return nc_err_set(err, -E2BIG, "Arguments or environment are longer than %u KiB",
@@ -189,7 +209,7 @@ int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause)
 	nc_wire_begin(&out, NC_BOX_KILL);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u8(&out, (uint8_t)cause);
-	return nc_wire_send(spawn->fd, &out, NULL, 0);
+	return send_soon(spawn, &out, NULL, 0);
 }
 
 int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal)
@@ -199,7 +219,7 @@ int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal)
 	nc_wire_begin(&out, NC_BOX_SIGNAL);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u32(&out, (uint32_t)signal);
-	return nc_wire_send(spawn->fd, &out, NULL, 0);
+	return send_soon(spawn, &out, NULL, 0);
 }
 
 int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen)
@@ -209,7 +229,7 @@ int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen)
 	nc_wire_begin(&out, NC_BOX_FREEZE);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u8(&out, frozen);
-	return nc_wire_send(spawn->fd, &out, NULL, 0);
+	return send_soon(spawn, &out, NULL, 0);
 }
 
 static int send_id(struct nc_spawn *spawn, enum nc_box_message type, uint64_t id)
@@ -218,7 +238,7 @@ static int send_id(struct nc_spawn *spawn, enum nc_box_message type, uint64_t id
 
 	nc_wire_begin(&out, (uint16_t)type);
 	nc_wire_put_u64(&out, id);
-	return nc_wire_send(spawn->fd, &out, NULL, 0);
+	return send_soon(spawn, &out, NULL, 0);
 }
 
 int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id)
@@ -238,7 +258,7 @@ int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n)
 	nc_wire_begin(&out, NC_BOX_READY);
 	nc_wire_put_u64(&out, zygote);
 	nc_wire_put_u32(&out, n);
-	return nc_wire_send(spawn->fd, &out, NULL, 0);
+	return send_soon(spawn, &out, NULL, 0);
 }
 
 static int take_packet_fd(struct nc_spawn *spawn, size_t i)
