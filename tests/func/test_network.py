@@ -119,8 +119,16 @@ for kind, family in ((socket.SOCK_DGRAM, socket.AF_INET), (socket.SOCK_RAW, sock
         print("sent")
     except OSError as error:
         print("refused")
+try:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)  # MPTCP
+    made.settimeout(2)
+    made.connect(("{address}", {port}))
+    print("connected by MPTCP")
+except OSError as error:
+    print("refused")
 """
     reply = ask(caller, code, "python", network={"allow": [host.name]})
+    assert reply["output"].count("refused") == 4, reply["output"]
     assert "connected" not in reply["output"] and "resolved" not in reply["output"] and "sent" not in reply["output"], reply["output"]
     assert host.asked == []
 
