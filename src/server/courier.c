@@ -27,7 +27,6 @@
 #define KEY_NAME "webhook.key"
 #define TRIES 5U
 #define TIMEOUT_S 10U
-#define LOW_FD 3
 #define HIGH_FD 64
 
 /* What names and certificates are made from; Debian keeps the latter behind links. */
@@ -42,7 +41,7 @@ static const struct nc_fence_path paths[] = {
 	{"/usr/share/ca-certificates", NC_FENCE_READ},
 };
 
-const struct nc_fence nc_courier_fence = {
+static const struct nc_fence courier_fence = {
 	.paths = paths, .n_paths = sizeof(paths) / sizeof(paths[0])};
 
 static int post(const char *url, const char *id, const char *body, const char *signature,
@@ -123,30 +122,37 @@ static void serve(int fd, int place_fd, const struct nc_value *webhooks, const u
 	}
 }
 
-_Noreturn static void be_courier(int fd, int place_fd, const struct nc_value *webhooks,
-	const unsigned char *key, bool ranges)
+int nc_courier_lock_in(const char *name, int fd, int place_fd, bool ranges)
 {
 	int r;
 
-	(void)prctl(PR_SET_NAME, "nacre-courier");
+	(void)prctl(PR_SET_NAME, name);
 	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
 	(void)signal(SIGHUP, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
 	place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	r = dup2(fd, LOW_FD) < 0 || dup2(place_fd, LOW_FD + 1) < 0 ||
-			    close_range(LOW_FD + 2, ~0U, 0) < 0
+	r = dup2(fd, NC_COURIER_FD) < 0 || dup2(place_fd, NC_COURIER_PLACE_FD) < 0 ||
+			    close_range(NC_COURIER_PLACE_FD + 1, ~0U, 0) < 0
 		    ? -errno
 		    : nc_privilege_drop(ranges);
 	if (r == 0)
-		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
+		r = nc_fence_payload(&courier_fence, NULL, 0);
 	if (r >= 0)
 		r = nc_filter_load(NC_FILTER_COURIER, NULL);
+	return r;
+}
+
+_Noreturn static void be_courier(int fd, int place_fd, const struct nc_value *webhooks,
+	const unsigned char *key, bool ranges)
+{
+	int r = nc_courier_lock_in("nacre-courier", fd, place_fd, ranges);
+
 	if (r < 0)
 		nc_log(NC_LOG_ERROR, "Webhooks are not served",
 			NC_LOG_TEXT("reason", nc_errno_text(r)));
 	else
-		serve(LOW_FD, LOW_FD + 1, webhooks, key);
+		serve(NC_COURIER_FD, NC_COURIER_PLACE_FD, webhooks, key);
 	_exit(r < 0 ? 125 : 0);
 }
 

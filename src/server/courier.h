@@ -15,13 +15,9 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "kernel/fence.h"
 
 /* The most bytes of one message. */
 #define NC_COURIER_MESSAGE_MAX 4096U
-
-/* The files that whoever connects to others reads. */
-extern const struct nc_fence nc_courier_fence;
 
 /*
  * Forks it, with the caller's rights: to be called before privilege is dropped, while there is one
@@ -31,5 +27,13 @@ extern const struct nc_fence nc_courier_fence;
  */
 int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, bool ranges,
 	struct nacre_err *err);
+
+/*
+ * In a fresh child: becomes a process of that name with these two descriptors, no privilege, and no
+ * right but to connect. 0 or -errno. For whoever carries things out of here.
+ */
+#define NC_COURIER_FD 3
+#define NC_COURIER_PLACE_FD 4
+int nc_courier_lock_in(const char *name, int fd, int place_fd, bool ranges);
 
 #endif

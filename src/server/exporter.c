@@ -2,11 +2,8 @@
 #include "server/exporter.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,16 +12,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/meeting.h"
-#include "kernel/fence.h"
-#include "kernel/filter.h"
-#include "kernel/privilege.h"
 #include "server/courier.h"
 #include "server/dial.h"
 
 #define TIMEOUT_S 10U
 #define FIELDS_MAX (64U * 1024)
-#define LOW_FD 3
-#define HIGH_FD 64
 /* A collector that is away is worth a line now and then, not one for each batch. */
 #define COMPLAIN_NS (60 * NC_NS_PER_S)
 
@@ -90,26 +82,12 @@ static void serve(int fd, int place_fd, const struct nc_tracing_values *tracing)
 _Noreturn static void be_exporter(
 	int fd, int place_fd, const struct nc_tracing_values *tracing, bool ranges)
 {
-	int r;
+	int r = nc_courier_lock_in("nacre-exporter", fd, place_fd, ranges);
 
-	(void)prctl(PR_SET_NAME, "nacre-exporter");
-	(void)signal(SIGINT, SIG_IGN); /* it ends when the daemon does */
-	(void)signal(SIGHUP, SIG_IGN);
-	(void)signal(SIGPIPE, SIG_IGN);
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	place_fd = fcntl(place_fd, F_DUPFD_CLOEXEC, HIGH_FD);
-	r = dup2(fd, LOW_FD) < 0 || dup2(place_fd, LOW_FD + 1) < 0 ||
-			    close_range(LOW_FD + 2, ~0U, 0) < 0
-		    ? -errno
-		    : nc_privilege_drop(ranges);
-	if (r == 0)
-		r = nc_fence_payload(&nc_courier_fence, NULL, 0);
-	if (r >= 0)
-		r = nc_filter_load(NC_FILTER_COURIER, NULL);
 	if (r < 0)
 		nc_log(NC_LOG_ERROR, "Traces go nowhere", NC_LOG_TEXT("reason", nc_errno_text(r)));
 	else
-		serve(LOW_FD, LOW_FD + 1, tracing);
+		serve(NC_COURIER_FD, NC_COURIER_PLACE_FD, tracing);
 	_exit(r < 0 ? 125 : 0);
 }
 
