@@ -16,6 +16,8 @@
 #endif
 
 #define LARGE (2UL << 20)
+/* What Python asks for since 3.10; smaller ones of older versions are as good where they lie. */
+#define ARENA (1UL << 20)
 /* Of addresses; what is not used is given back. */
 #define REGION (256UL << 20)
 
@@ -28,6 +30,7 @@ struct allocator {
 __attribute__((weak)) extern void PyObject_SetArenaAllocator(struct allocator *allocator);
 
 static uintptr_t region, next, limit, heap;
+static void **unused; /* arenas that were given back meanwhile, each with the next in it */
 
 static uintptr_t round_up(uintptr_t address)
 {
@@ -39,6 +42,11 @@ static void *alloc(void *context, size_t size)
 	void *memory;
 
 	(void)context;
+	if (region && unused && size == ARENA) {
+		memory = unused;
+		unused = *unused;
+		return memory;
+	}
 	if (region && size <= limit - next) {
 		memory = (void *)next;
 		next += size;
@@ -50,8 +58,15 @@ static void *alloc(void *context, size_t size)
 
 static void release(void *context, void *memory, size_t size)
 {
+	void **arena = memory;
+
 	(void)context;
-	(void)munmap(memory, size);
+	if (region && size == ARENA && (uintptr_t)memory >= region && (uintptr_t)memory < next) {
+		*arena = unused; /* a hole would keep its neighbours from becoming a large page */
+		unused = arena;
+	} else {
+		(void)munmap(memory, size);
+	}
 }
 
 void nc_arena_begin(void)

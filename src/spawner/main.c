@@ -72,6 +72,9 @@
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
+/* A program that is short, and what the worker has to do when one has ended. */
+#define SHORT_NS (20 * NC_NS_PER_MS)
+#define REPLY_NS (2 * NC_NS_PER_MS)
 
 /* More than a socket holds. */
 #define LAST_WORDS_MAX 4096U
@@ -86,6 +89,7 @@ struct spawner {
 	int signal_fd;
 	size_t ready;		       /* neutral boxes to keep prepared */
 	unsigned int lost;	       /* of those, since that was said */
+	uint64_t quiet_ns;	       /* until when boxes are prepared only if few are left */
 	bool ends;		       /* by a signal: the worker is not started again */
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
 	int witness_fd;		       /* nacre-recorder; or -EBADF */
@@ -281,6 +285,7 @@ static void tell_end(const struct nc_box *box)
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &box->end);
 	nc_worker_send(&spawner.worker, &out, NULL, 0);
+	spawner.quiet_ns = nc_clock_ns() + REPLY_NS;
 }
 
 /* A command or its box has ended; was_told: of the end of its last command. */
@@ -356,13 +361,21 @@ static void begin_box(struct nc_box *box, struct nc_box_pending *order, const st
 	birth_step(box, nc_box_begin(&spawner.nursery, box, order, lender, &err), &err);
 }
 
-/* One more box that is nobody's, if there are fewer than wanted. */
-static bool prepare_one(size_t wanted, const struct nc_box *lender)
+/*
+ * One more box that is nobody's, if there are fewer than wanted. While there are enough that
+ * somebody is being served is the better use of the processors; *next is when to look again.
+ */
+static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
 	struct nc_box *box;
 	size_t n;
 
 	(void)prepared_box(lender ? lender->end.id : 0, &n);
+	if (n < wanted && 2 * n >= wanted && nc_clock_ns() < spawner.quiet_ns) {
+		if (spawner.quiet_ns < *next)
+			*next = spawner.quiet_ns;
+		return false;
+	}
 	box = n < wanted ? free_box() : NULL;
 	if (!box)
 		return false;
@@ -370,16 +383,16 @@ static bool prepare_one(size_t wanted, const struct nc_box *lender)
 	return true;
 }
 
-/* False if there is nothing to do. */
-static bool prepare_box(void)
+/* False if there is nothing to do before *next. */
+static bool prepare_box(uint64_t *next)
 {
-	if (prepare_one(spawner.ready, NULL))
+	if (prepare_one(spawner.ready, NULL, next))
 		return true;
 	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		const struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
-			prepare_one(box->ready, box))
+			prepare_one(box->ready, box, next))
 			return true;
 	}
 	return false;
@@ -650,6 +663,7 @@ static int handle_run(struct nc_wire_in *in)
 		return -EBADMSG;
 	if (order.home > 0)
 		return join_box(&order);
+	spawner.quiet_ns = nc_clock_ns() + SHORT_NS;
 	box = choose_box(&order);
 	pending = box || free_box() ? keep_order() : NULL;
 	if (!pending) {
@@ -1039,7 +1053,7 @@ static void serve(void)
 		r = poll(events, n, 0);
 
 		/* boxes are prepared only when nobody waits for anything else */
-		if (r == 0 && !prepare_box())
+		if (r == 0 && !prepare_box(&next))
 			r = poll(events, n, next == UINT64_MAX ? -1 : nc_clock_left_ms(next));
 		if (r < 0)
 			continue; /* interrupted */
@@ -1265,7 +1279,7 @@ int main(int argc, char **argv)
 {
 	struct nacre_err err = {0};
 	size_t ready;
-	uint64_t worker;
+	uint64_t worker, never = UINT64_MAX;
 	int code;
 
 	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
@@ -1282,7 +1296,7 @@ int main(int argc, char **argv)
 		return fail(&err);
 	}
 	/* at the start, and from then on only as many as the worker asks for */
-	for (ready = spawner.ready; ready > 0 && prepare_box(); ready--)
+	for (ready = spawner.ready; ready > 0 && prepare_box(&never); ready--)
 		;
 	spawner.ready = 0;
 	/* while the first box builds its root, and before anything that the worker says is heard */
