@@ -98,12 +98,17 @@ FROM_PYTHON void Py_DecRef(object *it);
 
 /*
  * What is easier said in Python. load: modules that are not there are no error. reseed: what no two
- * processes may have alike. begin: the program's own arguments and variables. finish: what the
- * interpreter does at its end, as far as the program can tell; the modules that were here before it
- * are left as they are, which saves most of the time that it takes.
+ * processes may have alike. warm: what most programs do, so that the memory that it changes is the
+ * child's own before the program comes. begin: the program's own arguments and variables. finish:
+ * what the interpreter does at its end, as far as the program can tell; the modules that were here
+ * before it are left as they are, which saves most of the time that it takes.
  */
 static const char helpers[] =
 	"import atexit, gc, os, sys, weakref\n"
+	"sample = '''def f(n):\\n    return [str(i) for i in range(n)]\\n"
+	"class C:\\n    def __init__(self):\\n        self.x = {'a': 1}\\n"
+	"try:\\n    C().x['b']\\nexcept KeyError as e:\\n    f'{e!r:>4}'.join(f(3))\\n"
+	"import sys\\nprint(end='')\\n'''\n"
 	"from importlib.machinery import SourceFileLoader\n"
 	"def load(names):\n"
 	"    global known\n"
@@ -123,6 +128,13 @@ static const char helpers[] =
 	"        loaded('tempfile')._name_sequence = None\n"
 	"    if loaded('numpy.random'):\n"
 	"        loaded('numpy.random').seed()\n"
+	"def warm():\n"
+	"    space = begin([], [b'='.join(pair) for pair in os.environb.items()])\n"
+	"    exec(compile(sample, sys.argv[0], 'exec', dont_inherit=True), space)\n"
+	"    del space, sys.path[0]\n"
+	"    exit_code(0)\n"
+	"    sweep()\n"
+	"    return flush()\n"
 	"def begin(argv, env):\n"
 	"    wanted = dict(word.split(b'=', 1) for word in env)\n"
 	"    coerced = os.environb.get(b'LC_CTYPE')\n"
@@ -163,12 +175,7 @@ static const char helpers[] =
 	"            sys.unraisablehook(type('', (), dict(exc_type=type(error), exc_value=error,\n"
 	"                exc_traceback=error.__traceback__, err_msg=None, object=stream)))\n"
 	"    return good\n"
-	"def finish():\n"
-	"    threads = sys.modules.get('threading')\n"
-	"    if threads:\n"
-	"        threads._shutdown()\n"
-	"    atexit._run_exitfuncs()\n"
-	"    good = flush()\n"
+	"def sweep():\n"
 	"    for name in 'last_type', 'last_value', 'last_traceback':\n"
 	"        if hasattr(sys, name):\n"
 	"            setattr(sys, name, None)\n"
@@ -187,6 +194,13 @@ static const char helpers[] =
 	"        for name in sorted(space, key=lambda name: name[:1] != '_' or name[:2] == '__'):\n"
 	"            if name != '__builtins__':\n"
 	"                space[name] = None\n"
+	"def finish():\n"
+	"    threads = sys.modules.get('threading')\n"
+	"    if threads:\n"
+	"        threads._shutdown()\n"
+	"    atexit._run_exitfuncs()\n"
+	"    good = flush()\n"
+	"    sweep()\n"
 	"    return flush() and good\n";
 
 static int (*real_main)(int, char **, char **);
@@ -469,7 +483,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 
 	nc_child_hold(&payload, &held);
 	PyOS_AfterFork_Child();
-	if (!call("reseed", NULL, 0))
+	if (!call("reseed", NULL, 0) || (lend->warm && !call("warm", NULL, 0)))
 		return 125;
 	nc_child_follow(&payload, &held, &program);
 	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)

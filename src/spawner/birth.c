@@ -462,7 +462,7 @@ static int collect_lend(const struct nc_box *box, int *fds)
 static int send_lend(const struct nc_box *box, const int *fds, size_t n)
 {
 	const struct nc_cgroup *group = nc_box_group(box);
-	struct nc_lend lend = {.can = group ? group->parent->can : 0};
+	struct nc_lend lend = {.can = group ? group->parent->can : 0, .warm = box->warm};
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];

@@ -72,6 +72,9 @@
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
+/* Children of a zygote that have warmed up: the next ones. It takes memory, and the others may wait
+ * long. */
+#define WARM_MAX 2
 /* A program that is short, and what the worker has to do when one has ended. */
 #define SHORT_NS (20 * NC_NS_PER_MS)
 #define REPLY_NS (2 * NC_NS_PER_MS)
@@ -207,11 +210,16 @@ static struct nc_box *free_box(void)
  * A box that is nobody's yet, with a child of this zygote or none, one that waits rather than one
  * that grows; and how many there are.
  */
-static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
+static int rank(const struct nc_box *box)
+{
+	return box->state == NC_BOX_WAITING ? 1 + box->warm : 0;
+}
+
+static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n, size_t *ret_warm)
 {
 	struct nc_box *found = NULL;
 
-	*ret_n = 0;
+	*ret_n = *ret_warm = 0;
 	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
@@ -220,7 +228,8 @@ static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
 				box->state != NC_BOX_BORROWING))
 			continue;
 		++*ret_n;
-		if (!found || (box->state == NC_BOX_WAITING && found->state != NC_BOX_WAITING))
+		*ret_warm += box->warm;
+		if (!found || rank(box) > rank(found))
 			found = box;
 	}
 	return found;
@@ -368,9 +377,9 @@ static void begin_box(struct nc_box *box, struct nc_box_pending *order, const st
 static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
 	struct nc_box *box;
-	size_t n;
+	size_t n, warm;
 
-	(void)prepared_box(lender ? lender->end.id : 0, &n);
+	(void)prepared_box(lender ? lender->end.id : 0, &n, &warm);
 	if (n < wanted && 2 * n >= wanted && nc_clock_ns() < spawner.quiet_ns) {
 		if (spawner.quiet_ns < *next)
 			*next = spawner.quiet_ns;
@@ -380,6 +389,7 @@ static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *ne
 	if (!box)
 		return false;
 	begin_box(box, NULL, lender);
+	box->warm = lender && warm < WARM_MAX;
 	return true;
 }
 
@@ -402,14 +412,14 @@ static bool prepare_box(uint64_t *next)
 static struct nc_box *choose_box(const struct nc_box_order *order)
 {
 	struct nc_box *box = NULL;
-	size_t n;
+	size_t n, warm;
 
 	if (!nc_box_is_neutral(order))
 		return NULL;
 	if (order->zygote > 0)
-		box = prepared_box(order->zygote, &n);
+		box = prepared_box(order->zygote, &n, &warm);
 	/* who is not there yet is not waited for */
-	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n);
+	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n, &warm);
 }
 
 static bool is_adopted(const struct nc_box *box)
