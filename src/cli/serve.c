@@ -40,7 +40,7 @@
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
-#define SANDBOXES_MAX 500
+#define SANDBOXES_MAX 2000
 /* For the spawner, above the most that draining may take. */
 #define PATIENCE_S 4000
 #define HEAD_MS 10000

@@ -52,6 +52,7 @@
 #include "kernel/userns.h"
 #include "kernel/witness.h"
 #include "spawner/box.h"
+#include "spawner/events.h"
 #include "spawner/groups.h"
 #include "spawner/worker.h"
 
@@ -961,49 +962,6 @@ static uint64_t check_deadlines(void)
 	return next;
 }
 
-static int fd_of_state(const struct nc_box *box)
-{
-	switch (box->state) {
-	case NC_BOX_GROWING:
-	case NC_BOX_BORROWING:
-	case NC_BOX_WAITING:
-	case NC_BOX_STARTING:
-		return box->report_fd;
-	case NC_BOX_RUNS:
-	case NC_BOX_STAYS:
-	case NC_BOX_DYING:
-		return box->payload_fd >= 0 ? box->payload_fd
-		       : box->init_fd >= 0  ? box->init_fd
-					    : box->cleaner_fd;
-	case NC_BOX_CLEARING:
-		return box->payload_fd;
-	case NC_BOX_FREE:
-	case NC_BOX_KEPT:
-		break;
-	}
-	return -EBADF;
-}
-
-/* Two descriptors per box: what its state waits for, and its refused calls. */
-static size_t collect_events(struct pollfd *events, struct nc_box **owners)
-{
-	size_t n = 0;
-
-	events[n++] = (struct pollfd){.fd = spawner.worker.pidfd, .events = POLLIN};
-	events[n++] = (struct pollfd){.fd = spawner.signal_fd, .events = POLLIN};
-	events[n++] = (struct pollfd){.fd = spawner.worker.fd, .events = POLLIN};
-	for (size_t i = 0; i < spawner.n_boxes; i++) {
-		struct nc_box *box = &spawner.boxes[i];
-
-		if (box->state == NC_BOX_FREE)
-			continue;
-		owners[n] = owners[n + 1] = box;
-		events[n++] = (struct pollfd){.fd = fd_of_state(box), .events = POLLIN};
-		events[n++] = (struct pollfd){.fd = box->listener_fd, .events = POLLIN};
-	}
-	return n;
-}
-
 /*
  * Reaps children that are none of ours. The filter refuses what would give us any; but while one is
  * unreaped its box cannot end, so that is not left to one layer.
@@ -1045,42 +1003,62 @@ static void handle_signal_to_us(void)
 		spawner.worker.pidfd, again || spawner.patience_ns == 0 ? SIGKILL : SIGTERM);
 }
 
+/* Waits for what comes next, and uses the time. Returns how many events there are, or -errno. */
+static int wait_for_events(int events_fd, uint64_t next, struct nc_event *events)
+{
+	bool armed = nc_events_arm(events_fd, spawner.boxes, spawner.n_boxes);
+	int n = nc_events_wait(events_fd, spawner.boxes, 0, events);
+
+	/* boxes are prepared only when nobody waits for anything else */
+	if (n != 0 || prepare_box(&next))
+		return n;
+	if (!armed && nc_clock_ns() + STRAYS_NS < next)
+		next = nc_clock_ns() + STRAYS_NS;
+	n = nc_events_wait(
+		events_fd, spawner.boxes, next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
+	if (n == 0)
+		reap_strays();
+	return n;
+}
+
+static void handle_event(const struct nc_event *event)
+{
+	struct nc_box *box = &spawner.boxes[event->box];
+
+	if (event->kind == NC_EVENT_SIGNAL)
+		handle_signal_to_us();
+	else if (event->kind == NC_EVENT_SOCKET && spawner.worker.fd >= 0)
+		receive();
+	/* what was refused is noted before the end is */
+	if (event->kind >= NC_EVENT_BOX && box->state != NC_BOX_FREE && box->listener_fd >= 0)
+		nc_box_denied(box);
+	/* an event before may have changed what this one was about */
+	if (event->kind == NC_EVENT_BOX && nc_events_is_due(box))
+		handle_box(box);
+}
+
 /* Serves until the worker ends. */
 static void serve(void)
 {
-	static struct pollfd events[2 * NC_BOXES_MAX + 3];
-	static struct nc_box *owners[2 * NC_BOXES_MAX + 3];
+	const int fds[] = {spawner.worker.pidfd, spawner.signal_fd, spawner.worker.fd};
+	cleanup_close int events_fd = nc_events_open(fds);
+	bool ends = events_fd < 0; /* without it nothing could be seen */
 
-	for (;;) {
+	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		memset(spawner.boxes[i].watch, 0, sizeof(spawner.boxes[i].watch));
+	while (!ends) {
+		struct nc_event events[NC_EVENTS_MAX];
 		uint64_t next = check_deadlines();
-		size_t n;
-		int r;
+		int n;
 
 		while (spawner.n_boxes > 0 &&
 			spawner.boxes[spawner.n_boxes - 1].state == NC_BOX_FREE)
 			spawner.n_boxes--;
-		n = collect_events(events, owners);
-		r = poll(events, n, 0);
-
-		/* boxes are prepared only when nobody waits for anything else */
-		if (r == 0 && !prepare_box(&next))
-			r = poll(events, n, next == UINT64_MAX ? -1 : nc_clock_left_ms(next));
-		if (r < 0)
-			continue; /* interrupted */
-		if (r == 0)
-			reap_strays();
-		for (size_t i = 3; i < n; i += 2) {
-			if (events[i + 1].revents)
-				nc_box_denied(owners[i]);
-			if (events[i].revents)
-				handle_box(owners[i]);
+		n = wait_for_events(events_fd, next, events);
+		for (int i = 0; i < n; i++) {
+			handle_event(&events[i]);
+			ends |= events[i].kind == NC_EVENT_WORKER;
 		}
-		if (events[1].revents)
-			handle_signal_to_us();
-		if (events[2].revents && spawner.worker.fd >= 0)
-			receive();
-		if (events[0].revents)
-			return;
 	}
 }
 
@@ -1098,7 +1076,7 @@ static void end_boxes(bool all)
 /* What a dying box waits for may have come; false: it is dead. */
 static bool bury_step(struct nc_box *box)
 {
-	struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
+	struct pollfd event = {.fd = nc_events_awaited(box), .events = POLLIN};
 
 	if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
 		return false;
