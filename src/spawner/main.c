@@ -1044,7 +1044,7 @@ static void serve(void)
 	cleanup_close int events_fd = nc_events_open(fds);
 	bool ends = events_fd < 0; /* without it nothing could be seen */
 
-	for (size_t i = 0; i < NC_BOXES_MAX; i++)
+	for (size_t i = 0; i < spawner.n_boxes; i++)
 		memset(spawner.boxes[i].watch, 0, sizeof(spawner.boxes[i].watch));
 	while (!ends) {
 		struct nc_event events[NC_EVENTS_MAX];
@@ -1065,7 +1065,7 @@ static void serve(void)
 /* Ends every box that is left, but for kept ones if somebody will ask for them. */
 static void end_boxes(bool all)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		if (!all && spawner.boxes[i].kept)
 			continue;
 		nc_box_kill(&spawner.boxes[i], NC_CAUSE_CANCEL);
@@ -1098,7 +1098,7 @@ static void bury_boxes(void)
 
 	while (left && nc_clock_ns() < deadline) {
 		left = false;
-		for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		for (size_t i = 0; i < spawner.n_boxes; i++)
 			left |= bury_step(&spawner.boxes[i]);
 		reap_strays();
 		if (left)
