@@ -1037,13 +1037,15 @@ static void handle_event(const struct nc_event *event)
 		handle_box(box);
 }
 
-/* Serves until the worker ends. */
-static void serve(void)
+/* Serves until the worker ends. 0, or -errno if it never began. */
+static int serve(struct nacre_err *err)
 {
 	const int fds[] = {spawner.worker.pidfd, spawner.signal_fd, spawner.worker.fd};
 	cleanup_close int events_fd = nc_events_open(fds);
-	bool ends = events_fd < 0; /* without it nothing could be seen */
+	bool ends = false;
 
+	if (events_fd < 0)
+		return nc_err_errno(err, events_fd, "Watch what happens");
 	for (size_t i = 0; i < spawner.n_boxes; i++)
 		memset(spawner.boxes[i].watch, 0, sizeof(spawner.boxes[i].watch));
 	while (!ends) {
@@ -1060,6 +1062,7 @@ static void serve(void)
 			ends |= events[i].kind == NC_EVENT_WORKER;
 		}
 	}
+	return 0;
 }
 
 /* Ends every box that is left, but for kept ones if somebody will ask for them. */
@@ -1121,7 +1124,10 @@ static int serve_all(void)
 	int code;
 
 	for (;;) {
-		serve();
+		if (serve(&err) < 0) {
+			spawner.worker.pidfd = nc_pidfd_end(spawner.worker.pidfd);
+			return fail(&err);
+		}
 		if (spawner.worker.argv)
 			hear_out();
 		code = nc_worker_reap(&spawner.worker);
