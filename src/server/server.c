@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,8 @@
 #include "server/tracer.h"
 
 #define TICK_MS 1000
+/* Without a request, until free memory is given back. */
+#define QUIET_TICKS 5
 #define DRAIN_TICK_MS 50
 /* After that what still runs is cancelled, and has as long to end. */
 #define LAST_NS (2 * NC_NS_PER_S)
@@ -135,6 +138,7 @@ static void on_whole(void *context, struct nc_exchange *exchange)
 {
 	struct nc_server *server = context;
 
+	server->quiet_ticks = 0;
 	if (exchange->route->flags & NC_ROUTE_CREATES &&
 		!nc_replay_begin(server->replays, exchange))
 		return;
@@ -219,6 +223,23 @@ static void end_drain(struct nc_server *server)
 	server->setup.stopped(server->setup.context);
 }
 
+/*
+ * What many clients at once have taken lies free between what is kept, where free() returns nothing
+ * to the system: it goes back once nobody has asked for a while.
+ */
+static void give_back(struct nc_server *server)
+{
+	struct mallinfo2 before;
+
+	if (nc_jobs_open(server->jobs) > 0 || server->quiet_ticks++ != QUIET_TICKS)
+		return;
+	before = mallinfo2();
+	(void)malloc_trim(0);
+	nc_log(NC_LOG_DEBUG, "Free memory went back to the system",
+		NC_LOG_INT("used", (int64_t)before.uordblks),
+		NC_LOG_INT("free", (int64_t)before.fordblks));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct nc_server *server = timer->data;
@@ -237,6 +258,7 @@ static void on_tick(uv_timer_t *timer)
 		nc_tls_tick(server->setup.tls);
 	nc_alerts_tick(server->alerts);
 	retire(server);
+	give_back(server);
 }
 
 void nc_server_drain(struct nc_server *server)

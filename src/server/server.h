@@ -86,6 +86,7 @@ struct nc_server {
 	struct nc_tracer *tracer;
 	struct nc_ready *ready;
 	uv_timer_t *tick;
+	unsigned int quiet_ticks; /* since the last request, while nothing runs */
 	char token[NC_SHA256_HEX_SIZE]; /* for browsers, see server/gate.h */
 	bool drains, cancelled;
 };
