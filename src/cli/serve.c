@@ -54,7 +54,7 @@
 static struct nc_start_args args;
 static struct nc_words arg_listen;
 static const char *arg_state, *arg_certificate, *arg_key;
-static bool arg_insecure;
+static bool arg_insecure, arg_no_warm;
 
 static const struct nc_option options[] = {
 	{.name = "insecure",
@@ -68,6 +68,9 @@ static const struct nc_option options[] = {
 	NC_OPTION_MAX_RUNNING(args),
 	NC_OPTION_ALL_MEMORY(args),
 	NC_OPTION_NO_CACHE(args),
+	{.name = "no-warm",
+		.help = "Keep neither interpreters nor boxes ready; see also serve.yaml",
+		.flag = &arg_no_warm},
 	{.name = "state",
 		.value = "DIR",
 		.help = "Where everything is kept, instead of NACRE_STATE",
@@ -286,7 +289,7 @@ static char *const *again(bool has_config)
 {
 	static char *words[16];
 	static char name[] = "nacre", config[] = "--config", here[] = ".", verb[] = "serve",
-		    insecure[] = "--insecure", no_cache[] = "--no-cache",
+		    insecure[] = "--insecure", no_cache[] = "--no-cache", no_warm[] = "--no-warm",
 		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory";
 	const struct {
 		char *option;
@@ -304,6 +307,8 @@ static char *const *again(bool has_config)
 		words[n++] = insecure;
 	if (args.no_cache)
 		words[n++] = no_cache;
+	if (arg_no_warm)
+		words[n++] = no_warm;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		if (!values[i].value)
 			continue;
@@ -515,7 +520,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
-	setup.warm = true;
+	setup.warm = !arg_no_warm;
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)
@@ -555,6 +560,8 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	/* the way there may be closed to the next, and the spawner is where it is begun */
 	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
 		r = nc_err_errno(err, -errno, "Enter the configuration");
+	if (arg_no_warm || config->serve.warm.number == NC_WARM_NOTHING)
+		start->setup.ready = 0;
 	start->setup.patience_s = PATIENCE_S;
 	start->setup.heirs = heirs.fd;
 	start->setup.n_heirs = heirs.count;

@@ -298,6 +298,7 @@ void nc_engine_reconfigure(
 {
 	engine->setup.config = config;
 	engine->setup.policies = policies;
+	nc_pool_warm(engine->pool, (enum nc_warm)config->serve.warm.number);
 }
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)
@@ -335,7 +336,8 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 		r = nc_chronicle_new(
 			setup->loop, setup->record, on_written, setup->say, &engine->chronicle);
 	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
-		r = nc_pool_new(setup->loop, engine->hub, setup->say, &engine->pool);
+		r = nc_pool_new(setup->loop, engine->hub,
+			(enum nc_warm)setup->config->serve.warm.number, setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);
 	else

@@ -8,6 +8,8 @@ import random
 import threading
 import time
 
+import pytest
+
 from conftest import NACRE
 from leftovers import descendants
 from serving import Daemon, events_of
@@ -180,3 +182,21 @@ def test_many_clients(tmp_path):
                 assert time.monotonic() < until, (end, roles(daemon))
                 time.sleep(1)
     assert daemon.code == 0
+
+
+@pytest.mark.skipif(b"__asan_init" in NACRE.read_bytes() or b"__gcov_" in NACRE.read_bytes(), reason="instrumented code is larger")
+def test_an_idle_daemon_is_small(tmp_path):
+    """All that it keeps for itself, without interpreters: what they share counts once (PSS)."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/serve.yaml").write_text("webhooks: [http://127.0.0.1:9/]\ntracing: {endpoint: http://127.0.0.1:9/}\n")
+    with Daemon(tmp_path, "--no-warm", config=tmp_path / "config") as daemon:
+        for _ in range(5):
+            assert daemon.execute("print(1)").status == 200
+        assert daemon.get("/v1/history").status == 200
+        time.sleep(7)
+        sizes = {}
+        for pid in [daemon.process.pid, *descendants(daemon.process.pid)]:
+            name = open(f"/proc/{pid}/comm").read().strip()
+            sizes[name] = next(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
+        assert set(sizes) == {"nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-archive", "nacre-courier", "nacre-exporter"}
+        assert sum(sizes.values()) < 20 * 1024, sizes
