@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/request.h"
+#include "server/aides.h"
 #include "server/feed.h"
 #include "server/reply.h"
 #include "server/tracer.h"
@@ -254,6 +255,12 @@ bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *excha
 {
 	struct statfs disk;
 
+	if (!nc_aides_record(server->aides)) {
+		nc_problem(exchange, 503, "no_recorder", NULL, "Try again later",
+			"nacre-recorder has died and is started again: nothing could be recorded");
+		nc_reply_retry(exchange, 1);
+		return false;
+	}
 	if (!server->archive || server->setup.state_fd < 0 ||
 		fstatfs(server->setup.state_fd, &disk) < 0 ||
 		(uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize >= ROOM_MIN)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "policy/book.h"
+#include "server/aides.h"
 #include "server/alerts.h"
 #include "server/archive.h"
 #include "server/gate.h"
@@ -244,6 +245,7 @@ static void on_tick(uv_timer_t *timer)
 {
 	struct nc_server *server = timer->data;
 
+	nc_aides_tick(server->aides);
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
@@ -327,6 +329,7 @@ static int make_parts(struct nc_server *server)
 	server->replays = nc_replays_new();
 	server->jobs = nc_jobs_new(server);
 	server->alerts = nc_alerts_new(server);
+	server->aides = nc_aides_new(server);
 	server->tracer =
 		server->metrics ? nc_tracer_new(server->setup.exporter_fd, server->metrics) : NULL;
 	server->ready = nc_ready_new(server->setup.engine);
@@ -336,7 +339,8 @@ static int make_parts(struct nc_server *server)
 		server->tick->data = server;
 	}
 	return server->metrics && server->quotas && server->replays && server->jobs &&
-			       server->alerts && server->tracer && server->ready && server->tick
+			       server->alerts && server->aides && server->tracer && server->ready &&
+			       server->tick
 		       ? 0
 		       : -ENOMEM;
 }
@@ -432,6 +436,7 @@ void nc_server_free(struct nc_server *server)
 	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
+	nc_aides_free(server->aides);
 	nc_alerts_free(server->alerts);
 	nc_tracer_free(server->tracer);
 	nc_quotas_free(server->quotas);
