@@ -465,6 +465,27 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	return r;
 }
 
+static void nothing(uv_work_t *work)
+{
+	(void)work;
+}
+
+/*
+ * The thread that waits for disks (server/snapshots.c): begun while there can be one more, behind
+ * the fence, which it could not be put behind later.
+ */
+static int start_thread(uv_loop_t *loop)
+{
+	static uv_work_t first;
+	int r = setenv("UV_THREADPOOL_SIZE", "1", 1) < 0
+			? -errno
+			: uv_queue_work(loop, &first, nothing, NULL);
+
+	if (r == 0)
+		(void)uv_run(loop, UV_RUN_DEFAULT);
+	return r;
+}
+
 static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
@@ -492,9 +513,11 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)
 		nc_environment_sweep(setup.environments);
-	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_SERVER, NULL);
+	r = setup.landlock < 0 ? setup.landlock : uv_loop_init(&daemon.loop);
 	if (r == 0)
-		r = uv_loop_init(&daemon.loop);
+		r = start_thread(&daemon.loop);
+	if (r == 0)
+		r = nc_filter_load(NC_FILTER_SERVER, NULL); /* for all threads */
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	nc_start_network(start, &daemon.loop);
