@@ -118,6 +118,8 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 		answer_preflight(exchange, allow);
 	else if (!route)
 		refuse_method(exchange, allow);
+	else if (exchange->is_head && route->flags & NC_ROUTE_SOCKET)
+		refuse_method(exchange, route->method);
 	else if (exchange->caller.role < route->role)
 		refuse_role(exchange);
 	else if (server->drains && !(route->flags & NC_ROUTE_DRAINS)) {
