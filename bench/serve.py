@@ -1,9 +1,11 @@
 """nacre serve: answers per second to a trivial request with a key, beside nginx with a static file. Usage: bench/serve.py BUILD
 
 The same generator (wrk, one thread) asks both in turn, several times; each runs with one worker, without a log per request. Needs
-Debian's nginx-light and wrk. Memory is that of all processes of an idle daemon (PSS), boxes that wait included.
+Debian's nginx-light and wrk. Memory is that of all processes of an idle daemon after some work (PSS, so that what they share counts
+once): with nothing kept ready, also with those who tell webhooks and collectors, and with interpreters and boxes that wait.
 """
 
+import collections
 import os
 import pathlib
 import re
@@ -37,10 +39,25 @@ def load(url, connections, *headers):
 
 
 def memory(pid):
-    """KiB of a process and all below it."""
-    below = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()
-    own = sum(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
-    return own + sum(memory(int(child)) for child in below)
+    """KiB of a process and all below it, by name."""
+    found = collections.Counter()
+    for line in open(f"/proc/{pid}/smaps_rollup"):
+        if line.startswith("Pss:"):
+            found[pathlib.Path(f"/proc/{pid}/comm").read_text().strip()] += int(line.split()[1])
+    for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
+        found += memory(int(child))
+    return found
+
+
+def measure_idle(title, home, serve):
+    (home / "config/serve.yaml").write_text(serve)
+    with Daemon(home, config=home / "config") as daemon:
+        for _ in range(5):
+            daemon.execute("print(1)")
+        daemon.get("/v1/history")
+        time.sleep(8)
+        found = memory(daemon.process.pid)
+    print(f"| {title} | {sum(found.values())} | {', '.join(f'{name} {size}' for name, size in found.most_common())} |", flush=True)
 
 
 def compare(daemon, home):
@@ -69,10 +86,12 @@ with tempfile.TemporaryDirectory() as home:
     home = pathlib.Path(home)
     home.chmod(0o755)
     (home / "config").mkdir()
+    print("| idle | KiB | of which |\n|---|---|---|")
+    measure_idle("nothing kept ready", home, "warm: nothing\n")
+    measure_idle("the same, with webhooks and traces", home,
+                 "warm: nothing\nwebhooks: [http://127.0.0.1:9/]\ntracing: {endpoint: http://127.0.0.1:9/}\n")
+    measure_idle("as it is built in", home, "")
+    print()
     (home / "config/nacre.yaml").write_text("log:\n  level: warning\n")
-    with Daemon(home) as daemon:  # with its log, which tells when it is there
-        daemon.execute("print(1)")
-        time.sleep(1)
-        print(f"Idle, with spawner, recorder and waiting boxes: {memory(daemon.process.pid)} KiB")
     with Daemon(home, config=home / "config", quiet=True) as daemon:
         compare(daemon, home)

@@ -147,7 +147,7 @@
 /* Executions that a daemon knows by their id, finished ones too. */
 #define NC_HTTP_JOBS_MAX 4096U
 /* What finished ones keep for those who ask later: replies and events of all together. */
-#define NC_JOBS_KEPT_MAX (64U * 1024 * 1024)
+#define NC_JOBS_KEPT_MAX (32U * 1024 * 1024)
 /* Live events of one, from which a client that lost its connection goes on. */
 #define NC_FEED_MAX (1024U * 1024)
 /* Replies that are kept for a repeated Idempotency-Key: how many, and their bytes. */

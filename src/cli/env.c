@@ -247,7 +247,7 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 	if (r == 0)
 		r = nc_environments_open_source(&all, cli->config, err);
 	if (r == 0 && nc_environments_have_index(&all, spec.language))
-		egress_fd = nc_outlet_start(say, -EBADF);
+		egress_fd = nc_outlet_start(say);
 	if (r == 0)
 		r = nc_spawn_start(&spawn, &setup, err);
 	if (r == 0)

@@ -26,9 +26,9 @@ void nc_outlet_read_trusted(void)
 		(void)nc_fd_read_all(fd, NC_TRUSTED_MAX / 2, &trusted, &size);
 }
 
-int nc_outlet_start(void (*say)(const char *text), int place_fd)
+int nc_outlet_start(void (*say)(const char *text))
 {
-	const struct nc_egress_setup setup = {.place_fd = place_fd};
+	const struct nc_egress_setup setup = {.place_fd = -EBADF};
 	cleanup_close int pidfd = -EBADF;
 	struct nacre_err err = {0};
 	int fd = nc_egress_start(&setup, &pidfd, &err);

@@ -2,11 +2,8 @@
 #ifndef NC_OUTLET_H
 #define NC_OUTLET_H
 
-/*
- * The worker's end of its socket, or -errno, said: then boxes have no network. place_fd: its end of
- * where it meets the next worker (base/meeting.h), or -EBADF.
- */
-int nc_outlet_start(void (*say)(const char *text), int place_fd);
+/* The worker's end of its socket, or -errno, said: then boxes have no network. */
+int nc_outlet_start(void (*say)(const char *text));
 
 /* Reads what this host trusts, for a worker that did not start it. */
 void nc_outlet_read_trusted(void);

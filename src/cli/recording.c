@@ -9,14 +9,21 @@
 #include "base/fd.h"
 #include "watch/recorder.h"
 
-int nc_recording_start(const struct nc_config *config, void (*say)(const char *text), int place_fd,
-	int *ret_witness_fd)
+struct nc_recorder_setup nc_recording_setup(const struct nc_config *config)
 {
 	const struct nc_history_config *limits = &config->main.history;
-	struct nc_recorder_setup setup = {.blob_bytes = limits->blobs_mb.number << 20,
+
+	return (struct nc_recorder_setup){.blob_bytes = limits->blobs_mb.number << 20,
 		.journal_bytes = limits->journal_mb.number << 20,
 		.days = limits->days.number,
-		.place_fd = place_fd};
+		.witness_fd = -EBADF,
+		.place_fd = -EBADF};
+}
+
+int nc_recording_start(
+	const struct nc_config *config, void (*say)(const char *text), int *ret_witness_fd)
+{
+	struct nc_recorder_setup setup = nc_recording_setup(config);
 	cleanup_close int pidfd = -EBADF;
 	struct nacre_err err = {0};
 	int ends[2], r;

@@ -631,10 +631,10 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
-	record_fd = nc_recording_start(cli->config, say, -EBADF, &setup.witness_fd);
+	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
 	if (request.network.mode > NC_NETWORK_NONE || request.network.access ||
 		request.network.allow.count > 0 || request.packages.count > 0)
-		egress_fd = nc_outlet_start(say, -EBADF);
+		egress_fd = nc_outlet_start(say);
 	r = nc_spawn_start(&spawn, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)

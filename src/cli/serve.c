@@ -4,7 +4,7 @@
  * All that needs rights is opened before the spawner is split off, and what is left then answers
  * clients with no right but to those descriptors. When that dies the spawner starts it again, with
  * the same descriptors as heirs; it reads its configuration anew, meets those who work beside it
- * (base/meeting.h), and goes on with the sandboxes that it finds in the ledger.
+ * (server/keeper.h), and goes on with the sandboxes that it finds in the ledger.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,27 +13,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "base/meeting.h"
 #include "base/state.h"
 #include "base/text.h"
 #include "box/image.h"
 #include "box/store.h"
 #include "cli/cli.h"
 #include "cli/heirs.h"
+#include "cli/outlet.h"
+#include "cli/serve_aides.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
 #include "engine/ledger.h"
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
-#include "server/archive.h"
-#include "server/courier.h"
-#include "server/exporter.h"
 #include "server/listen.h"
 #include "server/server.h"
 #include "server/tls.h"
@@ -54,7 +51,7 @@
 static struct nc_start_args args;
 static struct nc_words arg_listen;
 static const char *arg_state, *arg_certificate, *arg_key;
-static bool arg_insecure;
+static bool arg_insecure, arg_no_warm;
 
 static const struct nc_option options[] = {
 	{.name = "insecure",
@@ -68,6 +65,9 @@ static const struct nc_option options[] = {
 	NC_OPTION_MAX_RUNNING(args),
 	NC_OPTION_ALL_MEMORY(args),
 	NC_OPTION_NO_CACHE(args),
+	{.name = "no-warm",
+		.help = "Keep neither interpreters nor boxes ready; see also serve.yaml",
+		.flag = &arg_no_warm},
 	{.name = "state",
 		.value = "DIR",
 		.help = "Where everything is kept, instead of NACRE_STATE",
@@ -85,10 +85,10 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, archive_fd, courier_fd, exporter_fd, image_store_fd, snapshots_fd;
-	int config_fd; /* or -EBADF: there is no configuration */
-	/* for the next worker: where it meets those beside us, the ledger, certificate and key */
-	int archive_place_fd, courier_place_fd, exporter_place_fd, memory_fd, inbox_fd, tls_fd;
+	int serve_fd, state_fd, image_store_fd, snapshots_fd;
+	int config_fd;			 /* or -EBADF: there is no configuration */
+	struct nc_keeper keeper;	 /* where each worker meets those beside it */
+	int memory_fd, inbox_fd, tls_fd; /* for the next worker: the ledger, certificate and key */
 	struct nc_tls *tls;
 	struct nc_manager manager;
 };
@@ -179,38 +179,6 @@ static int open_tls(struct opened *opened, struct nacre_err *err)
 	return r < 0 ? r : 0;
 }
 
-/* Those who read the past and tell of alerts: processes of their own, which outlive workers. */
-static int start_roles(
-	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
-{
-	struct nacre_err ignored = {0};
-	int archive[2] = {-EBADF, -EBADF}, courier[2] = {-EBADF, -EBADF},
-	    exporter[2] = {-EBADF, -EBADF};
-	int r = nc_meeting_new(archive);
-
-	if (r == 0)
-		r = nc_meeting_new(courier);
-	if (r == 0)
-		r = nc_meeting_new(exporter);
-	if (r < 0)
-		return nc_err_errno(err, r, "Make a socket pair");
-	/* without a history there is nothing to be asked for; it forks, so before any secret */
-	opened->archive_fd = nc_archive_start(opened->serve_fd, archive[1], &ignored);
-	if (config->serve.webhooks.n_list > 0)
-		r = opened->courier_fd = nc_courier_start(
-			&config->serve.webhooks, opened->serve_fd, courier[1], ranges, err);
-	if (r >= 0 && config->serve.tracing.endpoint.n_list > 0)
-		r = opened->exporter_fd =
-			nc_exporter_start(&config->serve.tracing, exporter[1], ranges, err);
-	(void)close(archive[1]);
-	(void)close(courier[1]);
-	(void)close(exporter[1]);
-	opened->archive_place_fd = archive[0];
-	opened->courier_place_fd = courier[0];
-	opened->exporter_place_fd = exporter[0];
-	return r < 0 ? r : 0;
-}
-
 /* Whoever can be reached by others has keys and TLS, or it was said twice that he has not. */
 static int check_exposure(const struct opened *opened, struct nacre_err *err)
 {
@@ -230,8 +198,8 @@ static int check_exposure(const struct opened *opened, struct nacre_err *err)
 	return 0;
 }
 
-static int open_all(
-	struct opened *opened, const struct nc_config *config, bool ranges, struct nacre_err *err)
+static int open_all(struct opened *opened, struct nc_start *start, const struct nc_config *config,
+	struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
 	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);
@@ -240,12 +208,14 @@ static int open_all(
 		r = opened->state_fd = nc_state_open(NULL, false, err);
 	if (r >= 0 && config->dir)
 		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* it forks, so before any secret */
 	if (r >= 0)
-		r = start_roles(opened, config, ranges, err);
+		r = nc_serve_aides_start(config, opened->serve_fd, start->ranges, say,
+			&opened->keeper, &start->setup.witness_fd, err);
 	if (r < 0)
 		return r;
-	opened->image_store_fd = nc_image_store_open(false, ranges, &ignored);
-	opened->snapshots_fd = nc_store_open("snapshots", true, ranges, err);
+	opened->image_store_fd = nc_image_store_open(false, start->ranges, &ignored);
+	opened->snapshots_fd = nc_store_open("snapshots", true, start->ranges, err);
 	if (opened->snapshots_fd < 0)
 		return opened->snapshots_fd;
 	r = nc_manager_open(&opened->manager, err);
@@ -270,11 +240,10 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
-	nc_heirs_add(heirs, "archive", opened->archive_place_fd);
-	if (opened->courier_fd >= 0)
-		nc_heirs_add(heirs, "courier", opened->courier_place_fd);
-	if (opened->exporter_fd >= 0)
-		nc_heirs_add(heirs, "exporter", opened->exporter_place_fd);
+	for (size_t i = 0; i < NC_AIDE_MAX; i++)
+		nc_heirs_add(heirs, nc_aide_names[i], opened->keeper.place_fd[i]);
+	nc_heirs_add(heirs, "keeper", opened->keeper.page_fd);
+	nc_heirs_add(heirs, "life", opened->keeper.life_fd);
 	nc_heirs_add(heirs, "manager", opened->manager.fd);
 	nc_heirs_add(heirs, "tls", opened->tls_fd);
 	for (size_t i = 0; i < opened->n_listen_fds; i++)
@@ -286,7 +255,7 @@ static char *const *again(bool has_config)
 {
 	static char *words[16];
 	static char name[] = "nacre", config[] = "--config", here[] = ".", verb[] = "serve",
-		    insecure[] = "--insecure", no_cache[] = "--no-cache",
+		    insecure[] = "--insecure", no_cache[] = "--no-cache", no_warm[] = "--no-warm",
 		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory";
 	const struct {
 		char *option;
@@ -304,6 +273,8 @@ static char *const *again(bool has_config)
 		words[n++] = insecure;
 	if (args.no_cache)
 		words[n++] = no_cache;
+	if (arg_no_warm)
+		words[n++] = no_warm;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		if (!values[i].value)
 			continue;
@@ -355,16 +326,10 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->manager.fd = nc_heirs_take(heirs, "manager");
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
 		opened->listen_fd[opened->n_listen_fds++] = fd;
-	/* who has died meanwhile is done without, as who never began */
-	opened->archive_place_fd = nc_heirs_take(heirs, "archive");
-	if (opened->archive_place_fd >= 0)
-		opened->archive_fd = nc_meeting_call(opened->archive_place_fd, SOCK_STREAM);
-	opened->courier_place_fd = nc_heirs_take(heirs, "courier");
-	if (opened->courier_place_fd >= 0)
-		opened->courier_fd = nc_meeting_call(opened->courier_place_fd, SOCK_SEQPACKET);
-	opened->exporter_place_fd = nc_heirs_take(heirs, "exporter");
-	if (opened->exporter_place_fd >= 0)
-		opened->exporter_fd = nc_meeting_call(opened->exporter_place_fd, SOCK_SEQPACKET);
+	for (size_t i = 0; i < NC_AIDE_MAX; i++)
+		opened->keeper.place_fd[i] = nc_heirs_take(heirs, nc_aide_names[i]);
+	opened->keeper.page_fd = nc_heirs_take(heirs, "keeper");
+	opened->keeper.life_fd = nc_heirs_take(heirs, "life");
 	opened->tls_fd = nc_heirs_take(heirs, "tls");
 	if (opened->tls_fd < 0)
 		return 0;
@@ -451,9 +416,10 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
 		.snapshots_fd = opened->snapshots_fd,
-		.archive_fd = opened->archive_fd,
-		.courier_fd = opened->courier_fd,
-		.exporter_fd = opened->exporter_fd,
+		.archive_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_ARCHIVE),
+		.courier_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_COURIER),
+		.exporter_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_EXPORTER),
+		.keeper = opened->keeper,
 		.listen_fds = opened->listen_fd,
 		.n_listen_fds = opened->n_listen_fds,
 		.tls = opened->tls,
@@ -499,15 +465,42 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 	return r;
 }
 
+static void nothing(uv_work_t *work)
+{
+	(void)work;
+}
+
+/*
+ * The thread that waits for disks (server/snapshots.c): begun while there can be one more, behind
+ * the fence, which it could not be put behind later.
+ */
+static int start_thread(uv_loop_t *loop)
+{
+	static uv_work_t first;
+	int r = setenv("UV_THREADPOOL_SIZE", "1", 1) < 0
+			? -errno
+			: uv_queue_work(loop, &first, nothing, NULL);
+
+	if (r == 0)
+		(void)uv_run(loop, UV_RUN_DEFAULT);
+	return r;
+}
+
 static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
 	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
-	struct nc_engine_setup setup = nc_start_engine(start, config);
+	struct nc_engine_setup setup;
 	int r;
 
+	/* who has died comes back, and finds us waiting */
+	start->record_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_RECORDER);
+	start->egress_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_EGRESS);
+	nc_start_recording(start);
+	nc_outlet_read_trusted();
+	setup = nc_start_engine(start, config);
 	/* the way there may be closed to who we are now */
 	if (opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
 		nc_log(NC_LOG_WARNING, "The configuration cannot be read again",
@@ -515,14 +508,16 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
-	setup.warm = true;
+	setup.warm = !arg_no_warm;
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)
 		nc_environment_sweep(setup.environments);
-	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_SERVER, NULL);
+	r = setup.landlock < 0 ? setup.landlock : uv_loop_init(&daemon.loop);
 	if (r == 0)
-		r = uv_loop_init(&daemon.loop);
+		r = start_thread(&daemon.loop);
+	if (r == 0)
+		r = nc_filter_load(NC_FILTER_SERVER, NULL); /* for all threads */
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	nc_start_network(start, &daemon.loop);
@@ -539,11 +534,10 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	char found[NC_CONFIG_FILE_COUNT + 1];
 	int r = choose_state(err);
 
-	start->outlives = true;
 	if (r == 0)
 		r = nc_start_open(start, &args, config, err);
 	if (r == 0)
-		r = open_all(opened, config, start->ranges, err);
+		r = open_all(opened, start, config, err);
 	if (r < 0)
 		return r;
 	bequeath(opened, &heirs);
@@ -555,6 +549,8 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	/* the way there may be closed to the next, and the spawner is where it is begun */
 	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
 		r = nc_err_errno(err, -errno, "Enter the configuration");
+	if (arg_no_warm || config->serve.warm.number == NC_WARM_NOTHING)
+		start->setup.ready = 0;
 	start->setup.patience_s = PATIENCE_S;
 	start->setup.heirs = heirs.fd;
 	start->setup.n_heirs = heirs.count;
@@ -568,15 +564,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct nc_heirs heirs;
 	struct opened opened = {.serve_fd = -EBADF,
 		.state_fd = -EBADF,
-		.archive_fd = -EBADF,
-		.courier_fd = -EBADF,
-		.exporter_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
-		.archive_place_fd = -EBADF,
-		.courier_place_fd = -EBADF,
-		.exporter_place_fd = -EBADF,
 		.memory_fd = -EBADF,
 		.inbox_fd = -EBADF,
 		.tls_fd = -EBADF,
@@ -585,6 +575,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
+	start.kept = true;
 	nc_server_log(cli->config);
 	if (nc_heirs_find(&heirs)) {
 		opened.manager.pid = getppid();

@@ -4,12 +4,10 @@
 #include <errno.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
-#include "base/meeting.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "box/store.h"
@@ -28,8 +26,6 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 		.cache_fd = -EBADF,
 		.record_fd = -EBADF,
 		.egress_fd = -EBADF,
-		.record_place_fd = -EBADF,
-		.egress_place_fd = -EBADF,
 		.record = {.fd = -EBADF},
 		.setup = {.witness_fd = -EBADF},
 		.say = say};
@@ -39,8 +35,6 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 void nc_start_done(struct nc_start *start)
 {
 	(void)nc_fd_close(start->egress_fd);
-	(void)nc_fd_close(start->record_place_fd);
-	(void)nc_fd_close(start->egress_place_fd);
 	nc_spawn_done(&start->spawn);
 	nc_record_done(&start->record);
 	nc_environments_close(&start->environments);
@@ -105,22 +99,6 @@ static int read_all(struct nc_start *start, const struct nc_start_args *args,
 	return r < 0 ? r : nc_book_add_all(start->policies, err);
 }
 
-/* The ones who outlive workers: each is started with its end of a place. */
-static void start_roles(struct nc_start *start, const struct nc_config *config)
-{
-	int record[2] = {-EBADF, -EBADF}, egress[2] = {-EBADF, -EBADF};
-
-	if (start->outlives && (nc_meeting_new(record) < 0 || nc_meeting_new(egress) < 0))
-		start->say("Out of descriptors: nothing outlives a daemon that dies");
-	start->record_fd =
-		nc_recording_start(config, start->say, record[1], &start->setup.witness_fd);
-	start->egress_fd = nc_outlet_start(start->say, egress[1]);
-	start->record_place_fd = record[0];
-	start->egress_place_fd = egress[0];
-	(void)nc_fd_close(record[1]);
-	(void)nc_fd_close(egress[1]);
-}
-
 int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 	const struct nc_config *config, struct nacre_err *err)
 {
@@ -140,7 +118,10 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 		r = nc_environments_open_source(&start->environments, config, err);
 	if (r < 0)
 		return r;
-	start_roles(start, config);
+	if (!start->kept) {
+		start->record_fd = nc_recording_start(config, start->say, &start->setup.witness_fd);
+		start->egress_fd = nc_outlet_start(start->say);
+	}
 	start->setup.ready = start->running < READY_MAX ? (unsigned int)start->running : READY_MAX;
 	return 0;
 }
@@ -151,26 +132,6 @@ void nc_start_bequeath(const struct nc_start *start, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "environments", start->environments.store_fd);
 	nc_heirs_add(heirs, "python", start->environments.source[NC_PYTHON].fd);
 	nc_heirs_add(heirs, "javascript", start->environments.source[NC_JAVASCRIPT].fd);
-	nc_heirs_add(heirs, "recorder", start->record_place_fd);
-	nc_heirs_add(heirs, "egress", start->egress_place_fd);
-}
-
-/* Meets those who outlived the worker before; who has died meanwhile is done without, and said. */
-static void meet_roles(struct nc_start *start, struct nc_heirs *heirs)
-{
-	struct nacre_err err = {0};
-	int place_fd = nc_heirs_take(heirs, "recorder");
-	int fd = place_fd < 0 ? -EBADF : nc_meeting_call(place_fd, SOCK_SEQPACKET);
-
-	if (fd < 0 || nc_record_start(&start->record, fd, &err) < 0)
-		start->say("nacre-recorder has died: nothing is recorded");
-	start->record_place_fd = place_fd;
-	start->egress_place_fd = place_fd = nc_heirs_take(heirs, "egress");
-	start->egress_fd = place_fd < 0 ? -EBADF : nc_meeting_call(place_fd, SOCK_SEQPACKET);
-	if (start->egress_fd < 0)
-		start->say("nacre-egress has died: boxes have no network");
-	else
-		nc_outlet_read_trusted();
 }
 
 int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
@@ -186,20 +147,26 @@ int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
 	start->cache_fd = nc_heirs_take(heirs, "cache");
 	nc_environments_take(&start->environments, config, nc_heirs_take(heirs, "environments"),
 		nc_heirs_take(heirs, "python"), nc_heirs_take(heirs, "javascript"));
-	meet_roles(start, heirs);
 	return 0;
 }
 
 int nc_start_split(struct nc_start *start, struct nacre_err *err)
 {
-	struct nacre_err ignored = {0};
 	int r = nc_spawn_start(&start->spawn, &start->setup, err);
 
 	start->setup.witness_fd = nc_fd_close(start->setup.witness_fd);
-	if (r == 0 && start->record_fd >= 0 &&
-		nc_record_start(&start->record, start->record_fd, &ignored) < 0)
-		start->say(ignored.message);
+	if (r == 0)
+		nc_start_recording(start);
 	return r;
+}
+
+void nc_start_recording(struct nc_start *start)
+{
+	struct nacre_err err = {0};
+
+	if (start->record_fd >= 0 &&
+		nc_record_start(&start->record, take_fd(start->record_fd), &err) < 0)
+		start->say(err.message);
 }
 
 void nc_start_network(struct nc_start *start, uv_loop_t *loop)
@@ -227,6 +194,7 @@ struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_c
 		.cache_fd = start->cache_fd,
 		.environments = start->environments.store_fd >= 0 ? &start->environments : NULL,
 		.record = start->record.fd >= 0 ? &start->record : NULL,
+		.record_returns = start->kept,
 		.say = start->say,
 		.max_running = start->running,
 		.max_queued = start->queued,

@@ -45,10 +45,9 @@ struct nc_start {
 	int record_fd; /* of the recorder, until nc_start_split() */
 	struct nc_record record;
 	int egress_fd; /* of nacre-egress, until nc_start_network() */
-	/* set before nc_start_open(): both outlive this worker, and the next meets them there */
-	bool outlives;
-	int record_place_fd, egress_place_fd; /* or -EBADF */
-	struct nc_network *network;	      /* or NULL */
+	/* set before nc_start_open(): both are somebody else's to start, and to start again */
+	bool kept;
+	struct nc_network *network; /* or NULL */
 	struct nc_environments environments;
 	struct nc_book *policies;
 	struct nc_spawn_setup setup;
@@ -74,6 +73,9 @@ int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
 
 /* Splits off the spawner: see nc_spawn_start(). What returns has no privilege any more. */
 int nc_start_split(struct nc_start *start, struct nacre_err *err);
+
+/* Greets the recorder of record_fd, if there is one; nc_start_split() does so too. */
+void nc_start_recording(struct nc_start *start);
 
 /* Takes up nacre-egress on the loop; without it boxes have no network. */
 void nc_start_network(struct nc_start *start, uv_loop_t *loop);

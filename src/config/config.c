@@ -209,6 +209,12 @@ static const struct nc_field tracing_fields[] = {
 	END,
 };
 
+static const char *const warm_names[NC_WARM_MAX + 1] = {
+	[NC_WARM_INTERPRETERS] = "interpreters",
+	[NC_WARM_BOXES] = "boxes",
+	[NC_WARM_NOTHING] = "nothing",
+};
+
 #define SERVE(member, ...)                                                                         \
 	{                                                                                          \
 		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
@@ -220,6 +226,7 @@ static const struct nc_field serve_fields[] = {
 		.expected = "an address such as https://example.org/hook"),
 	SERVE(tracing, .type = NC_FIELD_GROUP, .fields = tracing_fields),
 	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
+	SERVE(warm, .type = NC_FIELD_CHOICE, .preset = "interpreters", .choices = warm_names),
 	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
 	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,
 		.size = sizeof(struct nc_quota_values), .is_word = nc_policy_is_tenant,

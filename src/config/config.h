@@ -95,10 +95,19 @@ struct nc_alert_values {
 	struct nc_value for_seconds;
 };
 
+/* What is kept ready ahead of need; each has what the next one has. */
+enum nc_warm {
+	NC_WARM_INTERPRETERS,
+	NC_WARM_BOXES,
+	NC_WARM_NOTHING,
+	NC_WARM_MAX,
+};
+
 /* serve.yaml: the daemon. */
 struct nc_serve_config {
 	struct nc_value allowed_origins; /* pages of others that may ask, with a key */
 	struct nc_value drain_seconds;
+	struct nc_value warm;	  /* enum nc_warm */
 	struct nc_value webhooks; /* addresses that are told of alerts */
 	struct nc_tracing_values {
 		struct nc_value endpoint; /* where traces go, as OTLP/HTTP in JSON; or not given */

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/fd.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -29,12 +30,15 @@ struct waiting {
 	char *times;	      /* of the line about performance, which nobody waits for */
 	unsigned int answers; /* that are still to come; the last one is the receipt */
 	int error;	      /* the first that a blob met */
+	bool hopeless;	      /* it cannot be told */
 	struct waiting *next;
 };
 
 struct nc_chronicle {
+	uv_loop_t *loop;
 	struct nc_record *record;
 	struct nc_poll *poll;
+	bool returns; /* another recorder comes if this one dies */
 	nc_chronicle_written written;
 	void (*say)(const char *text);
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
@@ -64,17 +68,50 @@ static struct waiting *unlink_first(struct waiting **first, struct waiting ***en
 	return waiting;
 }
 
-/* The recorder is gone: nobody gets a receipt any more. */
-static void lose(struct nc_chronicle *chronicle)
+void nc_chronicle_give_up(struct nc_chronicle *chronicle)
 {
-	chronicle->gone = true;
-	chronicle->poll = nc_poll_free(chronicle->poll);
-	while (chronicle->asked)
-		settle(chronicle, unlink_first(&chronicle->asked, &chronicle->asked_end),
-			json_null());
 	while (chronicle->waiting)
 		settle(chronicle, unlink_first(&chronicle->waiting, &chronicle->waiting_end),
 			json_null());
+}
+
+/*
+ * The recorder is gone. What it had not answered is told to the next one, which finds it twice if
+ * the line was written before; without a next one nobody gets a receipt any more.
+ */
+static void lose(struct nc_chronicle *chronicle)
+{
+	struct waiting *hopeless = NULL;
+
+	chronicle->gone = true;
+	chronicle->poll = nc_poll_free(chronicle->poll);
+	chronicle->record->fd = nc_fd_close(chronicle->record->fd);
+	*chronicle->asked_end = chronicle->waiting;
+	chronicle->waiting = chronicle->asked;
+	chronicle->asked = NULL;
+	chronicle->asked_end = &chronicle->asked;
+	chronicle->waiting_end = &chronicle->waiting;
+	while (*chronicle->waiting_end) {
+		struct waiting *waiting = *chronicle->waiting_end;
+
+		waiting->answers = 0;
+		waiting->error = 0;
+		if (waiting->hopeless) { /* the last one that was tried */
+			*chronicle->waiting_end = waiting->next;
+			hopeless = waiting;
+		} else {
+			chronicle->waiting_end = &waiting->next;
+		}
+	}
+	if (hopeless)
+		settle(chronicle, hopeless, json_null());
+	if (!chronicle->returns)
+		nc_chronicle_give_up(chronicle);
+}
+
+bool nc_chronicle_is_up(const struct nc_chronicle *chronicle)
+{
+	return !chronicle->gone;
 }
 
 static int send_blob(struct nc_chronicle *chronicle, struct waiting *waiting, const void *data,
@@ -115,11 +152,14 @@ static void send_waiting(struct nc_chronicle *chronicle)
 		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX) {
 		struct waiting *waiting =
 			unlink_first(&chronicle->waiting, &chronicle->waiting_end);
+		int r;
 
 		waiting->next = NULL;
 		*chronicle->asked_end = waiting;
 		chronicle->asked_end = &waiting->next;
-		if (send_all(chronicle, waiting) < 0) {
+		r = send_all(chronicle, waiting);
+		if (r < 0) {
+			waiting->hopeless = r != -EPIPE;
 			lose(chronicle);
 			return;
 		}
@@ -179,15 +219,46 @@ static void on_answer(void *context, int events)
 	send_waiting(chronicle);
 }
 
-int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
-	void (*say)(const char *text), struct nc_chronicle **ret_chronicle)
+int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
+{
+	struct nacre_err ignored = {0};
+	int r;
+
+	lose(chronicle);
+	nc_record_done(chronicle->record);
+	r = nc_record_start(chronicle->record, fd, &ignored);
+	if (r == 0)
+		r = nc_poll_new(
+			chronicle->loop, fd, UV_READABLE, on_answer, chronicle, &chronicle->poll);
+	if (r < 0)
+		return r;
+	chronicle->gone = false;
+	chronicle->n_open = 0;
+	for (struct waiting *waiting = chronicle->waiting; waiting; waiting = waiting->next)
+		waiting->execution->is_open = false;
+	return 0;
+}
+
+void nc_chronicle_resume(struct nc_chronicle *chronicle)
+{
+	for (struct waiting *waiting = chronicle->waiting; waiting; waiting = waiting->next)
+		nc_chronicle_begin(chronicle, waiting->execution);
+	send_waiting(chronicle);
+}
+
+int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
+	nc_chronicle_written written, void (*say)(const char *text),
+	struct nc_chronicle **ret_chronicle)
 {
 	struct nc_chronicle *chronicle = calloc(1, sizeof(*chronicle));
 	int r = -ENOMEM;
 
 	if (chronicle) {
-		*chronicle =
-			(struct nc_chronicle){.record = record, .written = written, .say = say};
+		*chronicle = (struct nc_chronicle){.loop = loop,
+			.record = record,
+			.returns = returns,
+			.written = written,
+			.say = say};
 		chronicle->asked_end = &chronicle->asked;
 		chronicle->waiting_end = &chronicle->waiting;
 		r = nc_poll_new(
@@ -205,6 +276,7 @@ void nc_chronicle_free(struct nc_chronicle *chronicle)
 {
 	if (!chronicle)
 		return;
+	chronicle->returns = false;
 	lose(chronicle);
 	free(chronicle);
 }
@@ -333,7 +405,7 @@ void nc_chronicle_end(
 	char *body = line_of(execution, reply);
 
 	nc_chronicle_begin(chronicle, execution);
-	if (!waiting || !body || chronicle->gone || !execution->is_open) {
+	if (!waiting || !body || (chronicle->gone ? !chronicle->returns : !execution->is_open)) {
 		free(waiting);
 		free(body);
 		chronicle->written(execution, json_null());
@@ -344,5 +416,6 @@ void nc_chronicle_end(
 	note(chronicle, execution, reply);
 	*chronicle->waiting_end = waiting;
 	chronicle->waiting_end = &waiting->next;
-	send_waiting(chronicle);
+	if (!chronicle->gone)
+		send_waiting(chronicle);
 }

@@ -10,10 +10,26 @@ struct nc_chronicle;
 /* Called once when the line is written, or cannot be: the receipt, or null. */
 typedef void (*nc_chronicle_written)(struct nc_execution *execution, json_t *receipt);
 
-/* Takes over the recorder, whose welcome has not been read yet, for as long as it lives. say may be
- * NULL. */
-int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, nc_chronicle_written written,
-	void (*say)(const char *text), struct nc_chronicle **ret_chronicle);
+/*
+ * Takes over the recorder, whose welcome has not been read yet, for as long as it lives. returns:
+ * if it dies there will be another, for which what has ended waits. say may be NULL.
+ */
+int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
+	nc_chronicle_written written, void (*say)(const char *text),
+	struct nc_chronicle **ret_chronicle);
+
+/*
+ * The next recorder, after one that died; takes over the socket. Those that have not ended must be
+ * begun again, then nc_chronicle_resume(). 0 or -errno.
+ */
+int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd);
+void nc_chronicle_resume(struct nc_chronicle *chronicle);
+
+/* It stays away: those that wait for it are told that there is no receipt. */
+void nc_chronicle_give_up(struct nc_chronicle *chronicle);
+
+/* Whether somebody records now. */
+bool nc_chronicle_is_up(const struct nc_chronicle *chronicle);
 
 /* Whoever still waits is told that there is no receipt. Accepts NULL. */
 void nc_chronicle_free(struct nc_chronicle *chronicle);

@@ -298,6 +298,38 @@ void nc_engine_reconfigure(
 {
 	engine->setup.config = config;
 	engine->setup.policies = policies;
+	nc_pool_warm(engine->pool, (enum nc_warm)config->serve.warm.number);
+}
+
+bool nc_engine_records(const struct nc_engine *engine)
+{
+	return engine->chronicle && nc_chronicle_is_up(engine->chronicle);
+}
+
+/* As if they began now: to the next one they are news. */
+static void begin_again(struct nc_engine *engine, struct nc_execution *list)
+{
+	for (struct nc_execution *execution = list; execution; execution = execution->next) {
+		execution->is_open = false;
+		nc_chronicle_begin(engine->chronicle, execution);
+	}
+}
+
+int nc_engine_meet_recorder(struct nc_engine *engine, int fd)
+{
+	int r = nc_chronicle_meet(engine->chronicle, fd);
+
+	if (r < 0)
+		return r;
+	begin_again(engine, engine->running);
+	begin_again(engine, engine->queue);
+	nc_chronicle_resume(engine->chronicle);
+	return 0;
+}
+
+void nc_engine_unrecorded(struct nc_engine *engine)
+{
+	nc_chronicle_give_up(engine->chronicle);
 }
 
 void nc_engine_load(const struct nc_engine *engine, struct nc_engine_load *ret_load)
@@ -332,10 +364,11 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 		engine->setup.policies = engine->own_policies;
 	}
 	if (r == 0 && setup->record)
-		r = nc_chronicle_new(
-			setup->loop, setup->record, on_written, setup->say, &engine->chronicle);
+		r = nc_chronicle_new(setup->loop, setup->record, setup->record_returns, on_written,
+			setup->say, &engine->chronicle);
 	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
-		r = nc_pool_new(setup->loop, engine->hub, setup->say, &engine->pool);
+		r = nc_pool_new(setup->loop, engine->hub,
+			(enum nc_warm)setup->config->serve.warm.number, setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);
 	else

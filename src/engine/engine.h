@@ -34,6 +34,7 @@ struct nc_engine_setup {
 	const struct nc_environments *environments; /* for packages; NULL: there are none */
 	struct nc_network *network;		    /* NULL: there is none */
 	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
+	bool record_returns; /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
 	bool warm;		 /* keep boxes and interpreters ready ahead of need */
@@ -93,6 +94,15 @@ uint64_t nc_execution_box(const struct nc_execution *execution);
  */
 void nc_engine_reconfigure(
 	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies);
+
+/* Whether somebody records now what is executed. */
+bool nc_engine_records(const struct nc_engine *engine);
+
+/* The next recorder, after one that died; takes over the socket. 0 or -errno. */
+int nc_engine_meet_recorder(struct nc_engine *engine, int fd);
+
+/* No recorder comes: whoever waits for one has his reply without a receipt. */
+void nc_engine_unrecorded(struct nc_engine *engine);
 
 struct nc_engine_load {
 	size_t running, queued;

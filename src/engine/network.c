@@ -13,6 +13,8 @@
 
 /* It only reads some files before it says so. */
 #define WELCOME_MS 10000
+/* The same while others wait for us. */
+#define AGAIN_MS 500
 
 struct nc_door {
 	struct nc_network *network;
@@ -24,11 +26,13 @@ struct nc_door {
 };
 
 struct nc_network {
+	uv_loop_t *loop;
 	struct nc_egress_client client;
 	struct nc_poll *poll;
 	struct nc_door *doors;
 	struct nc_network_totals totals;
 	struct nc_buf trusted;
+	size_t host_trusts; /* bytes of it, before those of nacre-egress's own authority */
 	bool has_authority;
 };
 
@@ -132,23 +136,54 @@ static void on_readable(void *context, int events)
 }
 
 /* What boxes must trust comes with it, so nothing begins before. */
-static int hear_welcome(struct nc_network *network, struct nacre_err *err)
+static int hear_welcome(struct nc_network *network, int timeout_ms, struct nacre_err *err)
 {
 	struct pollfd event = {.fd = network->client.fd, .events = POLLIN};
 	int r = 1;
 
 	while (r > 0 && !network->client.welcome)
-		r = poll(&event, 1, WELCOME_MS) == 1 ? nc_egress_receive(&network->client)
+		r = poll(&event, 1, timeout_ms) == 1 ? nc_egress_receive(&network->client)
 						     : -ETIMEDOUT;
 	return r < 0 || !network->client.welcome
 		       ? nc_err_errno(err, r < 0 ? r : -EPROTO, "Hear from nacre-egress")
 		       : 0;
 }
 
-int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err)
+static int meet(struct nc_network *network, int fd, int timeout_ms, struct nacre_err *err)
 {
 	static const struct nc_egress_events events = {
 		.done = on_opened, .decision = on_decision, .meter = on_meter, .over = on_over};
+	int r = nc_egress_greet(&network->client, fd, &events, network, err);
+
+	if (r == 0)
+		r = hear_welcome(network, timeout_ms, err);
+	if (r == 0) {
+		r = nc_poll_new(network->loop, network->client.fd, UV_READABLE, on_readable,
+			network, &network->poll);
+		if (r < 0)
+			nc_err_errno(err, r, "Watch nacre-egress");
+	}
+	return r;
+}
+
+int nc_network_meet(struct nc_network *network, int fd, struct nacre_err *err)
+{
+	int r;
+
+	lose_all(network);
+	/* the next one has an authority of its own */
+	network->trusted.size = network->host_trusts;
+	if (network->trusted.data)
+		network->trusted.data[network->trusted.size] = '\0';
+	network->has_authority = false;
+	r = meet(network, fd, AGAIN_MS, err);
+	if (r < 0)
+		lose_all(network);
+	return r;
+}
+
+int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err)
+{
 	struct nc_network *network = calloc(1, sizeof(*network));
 	int r;
 
@@ -156,16 +191,9 @@ int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, str
 		(void)nc_fd_close(fd);
 		return nc_err_errno(err, -ENOMEM, "Begin the network");
 	}
+	network->loop = loop;
 	network->trusted = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX);
-	r = nc_egress_greet(&network->client, fd, &events, network, err);
-	if (r == 0)
-		r = hear_welcome(network, err);
-	if (r == 0) {
-		r = nc_poll_new(loop, network->client.fd, UV_READABLE, on_readable, network,
-			&network->poll);
-		if (r < 0)
-			nc_err_errno(err, r, "Watch nacre-egress");
-	}
+	r = meet(network, fd, WELCOME_MS, err);
 	if (r < 0) {
 		nc_network_free(network);
 		return r;
@@ -189,6 +217,7 @@ int nc_network_trust(struct nc_network *network, const char *bundle)
 {
 	nc_buf_adds(&network->trusted, bundle);
 	nc_buf_adds(&network->trusted, "\n");
+	network->host_trusts = network->trusted.size;
 	return network->trusted.error;
 }
 

@@ -16,6 +16,12 @@ struct nc_network;
 /* Takes over the socket of nc_egress_start(). 0 or -errno with err. */
 int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err);
 
+/*
+ * The next nacre-egress, after one that died, and with it all doors; takes over the socket. Waits
+ * for its welcome, but not for long. 0 or -errno with err.
+ */
+int nc_network_meet(struct nc_network *network, int fd, struct nacre_err *err);
+
 /* Nobody is told anything any more; all doors are shut. Accepts NULL. */
 void nc_network_free(struct nc_network *network);
 

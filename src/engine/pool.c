@@ -89,6 +89,7 @@ struct nc_pool {
 	void (*say)(const char *text);
 	uv_timer_t *timer;
 	struct nc_buf object; /* as nacre-files takes it */
+	enum nc_warm warm;
 	bool ends;
 	struct zygote zygote[ZYGOTES_MAX];
 	struct zygote neutral; /* boxes without an interpreter, for whatever comes */
@@ -275,23 +276,37 @@ static void keep_ready(struct zygote *zygote, unsigned int wanted)
 
 static void follow_rate(struct zygote *zygote, uint64_t now)
 {
-	unsigned int least = now - zygote->used_ns > IDLE_NS ? 1 : READY_MIN;
+	bool idle = now - zygote->used_ns > IDLE_NS;
+	unsigned int wanted;
 
 	zygote->rate += (zygote->arrived - zygote->rate) * SMOOTHING;
 	zygote->arrived = 0;
-	keep_ready(zygote, least + (unsigned int)(zygote->rate * AHEAD_S));
+	wanted = (idle ? 1 : READY_MIN) + (unsigned int)(zygote->rate * AHEAD_S);
+	/* 0 ends those that a busy time has left waiting; one comes back with the next tick */
+	if (zygote->pool->warm == NC_WARM_NOTHING || (idle && zygote->ready > 1))
+		wanted = 0;
+	keep_ready(zygote, wanted);
+}
+
+static void retire(struct zygote *zygote)
+{
+	zygote->is_ended = true;
+	if (zygote->command) /* again if it was about to begin the first time */
+		nc_command_cancel(zygote->command);
+	zygote->taken = zygote->command != NULL;
 }
 
 static void look_after(struct zygote *zygote, uint64_t now)
 {
 	uint64_t idle_ns = now - zygote->used_ns;
 
-	if (zygote->box_id == 0 && idle_ns < UNUSED_NS && zygote->failures < RETRIES_MAX &&
-		now >= zygote->retry_ns) {
+	if (zygote->pool->warm > NC_WARM_INTERPRETERS) {
+		retire(zygote);
+	} else if (zygote->box_id == 0 && idle_ns < UNUSED_NS && zygote->failures < RETRIES_MAX &&
+		   now >= zygote->retry_ns) {
 		begin(zygote);
-	} else if (idle_ns > UNUSED_NS && zygote->command && !zygote->is_ended) {
-		zygote->is_ended = true;
-		nc_command_cancel(zygote->command);
+	} else if (idle_ns > UNUSED_NS) {
+		retire(zygote);
 	} else {
 		follow_rate(zygote, now);
 	}
@@ -388,7 +403,8 @@ static void look_after_node(struct nc_pool *pool, uint64_t now)
 
 	node->rate += (node->arrived - node->rate) * SMOOTHING;
 	node->arrived = 0;
-	node->ready = node->used_ns == 0 || now - node->used_ns > IDLE_NS
+	node->ready = node->used_ns == 0 || now - node->used_ns > IDLE_NS ||
+				      pool->warm > NC_WARM_INTERPRETERS
 			      ? 0
 			      : 1 + (unsigned int)(node->rate * AHEAD_S);
 	if (node->ready > WAITERS_MAX)
@@ -450,7 +466,7 @@ static void count(struct zygote *zygote)
 {
 	zygote->used_ns = nc_clock_ns();
 	zygote->arrived++;
-	if (zygote->arrived > zygote->ready)
+	if (zygote->arrived > zygote->ready && zygote->pool->warm < NC_WARM_NOTHING)
 		keep_ready(zygote, zygote->arrived + READY_MIN);
 }
 
@@ -462,7 +478,7 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
 	if (!pool)
 		return 0;
 	if (step->language.language == NC_PYTHON && object_size() > 0 &&
-		!nc_hooks_watches_imports(execution->terms))
+		pool->warm == NC_WARM_INTERPRETERS && !nc_hooks_watches_imports(execution->terms))
 		zygote = find(
 			pool, execution->request.tenant, imports_data(step->report) ? DATA : PLAIN);
 	if (zygote)
@@ -502,7 +518,8 @@ uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution
 {
 	uint64_t box_id = 0;
 
-	if (!pool || pool->script.size == 0 || !suits_node(execution))
+	if (!pool || pool->script.size == 0 || pool->warm > NC_WARM_INTERPRETERS ||
+		!suits_node(execution))
 		return 0;
 	pool->node.arrived++;
 	pool->node.used_ns = nc_clock_ns();
@@ -553,8 +570,17 @@ static void close_timer(uv_handle_t *handle)
 	free(handle);
 }
 
-int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *text),
-	struct nc_pool **ret_pool)
+void nc_pool_warm(struct nc_pool *pool, enum nc_warm warm)
+{
+	if (!pool)
+		return;
+	pool->warm = warm;
+	if (warm == NC_WARM_INTERPRETERS && pool->object.error == 0 && object_size() > 0)
+		(void)find(pool, "", PLAIN);
+}
+
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm,
+	void (*say)(const char *text), struct nc_pool **ret_pool)
 {
 	struct nc_pool *pool = calloc(1, sizeof(*pool));
 	uv_timer_t *timer = calloc(1, sizeof(*timer));
@@ -578,11 +604,11 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, void (*say)(const char *tex
 	(void)uv_timer_start(timer, on_tick, TICK_MS, TICK_MS);
 	uv_unref((uv_handle_t *)timer);
 	pool->neutral = (struct zygote){.pool = pool, .lends = true, .used_ns = nc_clock_ns()};
-	keep_ready(&pool->neutral, READY_MIN);
+	pool->neutral.ready = warm < NC_WARM_NOTHING ? READY_MIN : 0;
+	nc_hub_ready(hub, 0, pool->neutral.ready); /* a worker before us may have wanted others */
 	if (object_size() > 0)
 		prepare_node(pool);
-	if (pool->object.error == 0 && object_size() > 0)
-		(void)find(pool, "", PLAIN);
+	nc_pool_warm(pool, warm);
 	*ret_pool = pool;
 	return 0;
 }

@@ -17,8 +17,8 @@ enum nc_box_message {
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
 	NC_BOX_RUN,	  /* struct nc_box_order; fds: see nc_box_order_fds */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
-	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children; 0: with
-	   none */
+	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children (zygote 0:
+	   with none); 0 boxes: those that wait end as well */
 	NC_BOX_READY,
 	NC_BOX_FORGET, /* u64 id: the end of a kept box has been taken note of */
 	NC_BOX_NEXT,   /* struct nc_box_order with its streams, for a box that stays */

@@ -23,6 +23,7 @@ struct question {
 };
 
 struct nc_archive {
+	uv_loop_t *loop;
 	int fd;
 	struct nc_poll *poll;
 	struct nc_frame_in in;
@@ -104,23 +105,42 @@ static void on_ready(void *context, int events)
 		flush(archive);
 }
 
+bool nc_archive_is_up(const struct nc_archive *archive)
+{
+	return archive->fd >= 0;
+}
+
+int nc_archive_meet(struct nc_archive *archive, int fd)
+{
+	int r;
+
+	lose(archive);
+	nc_frame_in_done(&archive->in);
+	nc_frame_out_done(&archive->out);
+	archive->in = (struct nc_frame_in){
+		.max = NC_FRAME_REPLY_MAX, .max_values = NC_FRAME_REPLY_VALUES_MAX};
+	archive->out = (struct nc_frame_out){.buf = NC_BUF(WAITING_MAX * QUESTION_MAX)};
+	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno
+					       : nc_poll_new(archive->loop, fd, UV_READABLE,
+							 on_ready, archive, &archive->poll);
+	archive->fd = r < 0 ? nc_fd_close(fd) : fd;
+	return r;
+}
+
 int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive)
 {
 	struct nc_archive *archive = calloc(1, sizeof(*archive));
 	int r = -ENOMEM;
 
 	if (archive) {
-		*archive = (struct nc_archive){.fd = fd,
-			.in = {.max = NC_FRAME_REPLY_MAX, .max_values = NC_FRAME_REPLY_VALUES_MAX},
-			.out = {.buf = NC_BUF(WAITING_MAX * QUESTION_MAX)}};
+		*archive = (struct nc_archive){.loop = loop, .fd = -EBADF};
 		archive->asked_end = &archive->asked;
-		r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0
-			    ? -errno
-			    : nc_poll_new(loop, fd, UV_READABLE, on_ready, archive, &archive->poll);
+		r = nc_archive_meet(archive, fd);
+	} else {
+		(void)close(fd);
 	}
 	if (r < 0) {
-		(void)close(fd);
-		free(archive);
+		nc_archive_free(archive);
 		return r;
 	}
 	*ret_archive = archive;

@@ -15,6 +15,7 @@
 #ifndef NC_ARCHIVE_H
 #define NC_ARCHIVE_H
 
+#include <stdbool.h>
 #include <uv.h>
 
 #include "base/json.h"
@@ -25,13 +26,19 @@ struct nc_archive;
  * Forks the reader, with the caller's rights: to be called before privilege is dropped, while there
  * is one thread, after the recorder has made the history. index_fd is a directory for its index,
  * place_fd its end of where it meets the next daemon (base/meeting.h); both stay the caller's.
- * Returns our end of the socket. It ends when that and the place are closed everywhere.
+ * Returns our end of the socket; *ret_pidfd is the caller's. It ends when the socket and the place
+ * are closed everywhere.
  */
-int nc_archive_start(int index_fd, int place_fd, struct nacre_err *err);
+int nc_archive_start(int index_fd, int place_fd, int *ret_pidfd, struct nacre_err *err);
 
 /* Takes over the socket. */
 int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive);
 void nc_archive_free(struct nc_archive *archive);
+
+bool nc_archive_is_up(const struct nc_archive *archive);
+
+/* The next reader, after one that died; takes over the socket. 0 or -errno. */
+int nc_archive_meet(struct nc_archive *archive, int fd);
 
 /* Borrows the answer; NULL: the reader is gone. */
 typedef void (*nc_archive_answer)(void *context, const json_t *answer);

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/meeting.h"
 #include "base/parse.h"
+#include "base/pidfd.h"
 #include "base/text.h"
 #include "recorder/blob.h"
 #include "recorder/segment.h"
@@ -343,7 +344,7 @@ _Noreturn static void be_archivist(struct archivist *me, int state_fd, int index
 	_exit(r < 0 ? 125 : 0);
 }
 
-int nc_archive_start(int index_fd, int place_fd, struct nacre_err *err)
+int nc_archive_start(int index_fd, int place_fd, int *ret_pidfd, struct nacre_err *err)
 {
 	struct archivist me = {0};
 	int ends[2], state_fd = -EBADF;
@@ -372,5 +373,6 @@ int nc_archive_start(int index_fd, int place_fd, struct nacre_err *err)
 		(void)close(ends[0]);
 		return nc_err_errno(err, -errno, "Fork");
 	}
+	*ret_pidfd = nc_pidfd_open(pid);
 	return ends[0];
 }

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/meeting.h"
 #include "base/path.h"
+#include "base/pidfd.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -175,7 +176,7 @@ static int get_key(int dir_fd, unsigned char ret_key[static NC_SHA256_SIZE], str
 }
 
 int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, bool ranges,
-	struct nacre_err *err)
+	int *ret_pidfd, struct nacre_err *err)
 {
 	unsigned char key[NC_SHA256_SIZE];
 	int ends[2], r = get_key(dir_fd, key, err);
@@ -194,5 +195,6 @@ int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, 
 		(void)close(ends[0]);
 		return nc_err_errno(err, -errno, "Fork");
 	}
+	*ret_pidfd = nc_pidfd_open(pid);
 	return ends[0];
 }

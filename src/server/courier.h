@@ -26,7 +26,7 @@
  * messages, each a JSON object with an "id"; it ends when that and the place are closed everywhere.
  */
 int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, bool ranges,
-	struct nacre_err *err);
+	int *ret_pidfd, struct nacre_err *err);
 
 /*
  * In a fresh child: becomes a process of that name with these two descriptors, no privilege, and no

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/meeting.h"
+#include "base/pidfd.h"
 #include "server/courier.h"
 #include "server/dial.h"
 
@@ -91,8 +92,8 @@ _Noreturn static void be_exporter(
 	_exit(r < 0 ? 125 : 0);
 }
 
-int nc_exporter_start(
-	const struct nc_tracing_values *tracing, int place_fd, bool ranges, struct nacre_err *err)
+int nc_exporter_start(const struct nc_tracing_values *tracing, int place_fd, bool ranges,
+	int *ret_pidfd, struct nacre_err *err)
 {
 	int ends[2];
 	pid_t pid;
@@ -107,5 +108,6 @@ int nc_exporter_start(
 		(void)close(ends[0]);
 		return nc_err_errno(err, -errno, "Fork");
 	}
+	*ret_pidfd = nc_pidfd_open(pid);
 	return ends[0];
 }

@@ -18,7 +18,7 @@
  * a SOCK_SEQPACKET pair, which takes bodies; it ends when nobody can call any more. A body is tried
  * twice; then it is lost, and the log says so.
  */
-int nc_exporter_start(
-	const struct nc_tracing_values *tracing, int place_fd, bool ranges, struct nacre_err *err);
+int nc_exporter_start(const struct nc_tracing_values *tracing, int place_fd, bool ranges,
+	int *ret_pidfd, struct nacre_err *err);
 
 #endif

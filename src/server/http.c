@@ -470,7 +470,8 @@ static enum MHD_Result on_head(
 	char *query;
 
 	exchange->seen_head = true;
-	exchange->method = nc_streq(method, "HEAD") ? "GET" : method;
+	exchange->is_head = nc_streq(method, "HEAD");
+	exchange->method = exchange->is_head ? "GET" : method;
 	exchange->path = exchange->target;
 	query = strchr(exchange->target, '?');
 	exchange->query = query ? query + 1 : "";

@@ -75,6 +75,7 @@ struct nc_exchange {
 	 * once it is answered nobody is told.
 	 */
 	bool early;
+	bool is_head; /* the method is GET, and nobody wants the body */
 	size_t (*sink)(struct nc_exchange *exchange, const char *data, size_t size);
 	void (*finish)(struct nc_exchange *exchange);
 	/* the reply */

@@ -13,12 +13,15 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "engine/request.h"
+#include "server/aides.h"
 #include "server/feed.h"
 #include "server/reply.h"
 #include "server/tracer.h"
 
 /* Less than that on the disk of the state, and nothing is begun. */
 #define ROOM_MIN (1ULL << 20)
+/* The longest status of a reply has 21 characters. */
+#define STATUS_SIZE 32
 /* How long a job with events goes on when nobody listens. */
 #define ALONE_NS (30 * NC_NS_PER_S)
 
@@ -41,8 +44,10 @@ struct nc_job {
 	struct nc_execution *execution; /* NULL: it has ended */
 	struct nc_quota_share share;
 	struct nc_trace trace;
-	json_t *reply; /* once it has ended; or NULL */
-	size_t reply_size;
+	char status[STATUS_SIZE]; /* of the reply; "": it has not ended */
+	json_t *reply;		  /* while it ends; NULL: its text is kept */
+	char *text;		  /* of the reply, a tenth of the tree's size; or NULL */
+	size_t text_size;
 	struct nc_feed feed;
 	struct waiter *waiters;
 	bool refused; /* over its tenant's quota: nobody is told of it */
@@ -81,8 +86,9 @@ static void job_free(struct nc_job *job)
 		job->waiters = waiter->next;
 		free(waiter);
 	}
-	job->jobs->kept_size -= job->reply_size;
+	job->jobs->kept_size -= job->text_size;
 	json_decref(job->reply);
+	free(job->text);
 	free(job);
 }
 
@@ -102,6 +108,25 @@ static void forget_job(struct nc_job *job)
 	while (*place != job)
 		place = &(*place)->next;
 	forget(job->jobs, place);
+}
+
+/* What is asked for later is kept as text; without memory for that, as it is. */
+static void keep_text(struct nc_job *job)
+{
+	job->text = json_dumps(job->reply, JSON_COMPACT);
+	if (!job->text)
+		return;
+	job->text_size = strlen(job->text);
+	job->jobs->kept_size += job->text_size;
+	json_decref(job->reply);
+	job->reply = NULL;
+}
+
+/* A new reference; NULL: it has not ended, or no memory. */
+static json_t *reply_of(const struct nc_job *job)
+{
+	return job->text ? json_loadb(job->text, job->text_size, JSON_ALLOW_NUL, NULL)
+			 : json_incref(job->reply);
 }
 
 /* Forgets the oldest that have ended until there is room. */
@@ -143,13 +168,12 @@ static void on_progress(void *context, const char *text)
 }
 
 /* It was not executed, by no fault of the caller's. */
-static void refuse(const struct nc_job *job, struct nc_exchange *exchange)
+static void refuse(json_t *reply, struct nc_exchange *exchange)
 {
-	const char *error = json_string_value(json_object_get(job->reply, "error"));
+	const char *error = json_string_value(json_object_get(reply, "error"));
 
 	nc_problem_with(exchange, 503, "not_executed", NULL, "Try again later",
-		error ? error : "It could not be executed",
-		json_pack("{s:O}", "reply", job->reply));
+		error ? error : "It could not be executed", json_pack("{s:O}", "reply", reply));
 	nc_reply_retry(exchange, 1);
 }
 
@@ -157,15 +181,15 @@ static void answer(struct waiter *waiter)
 {
 	struct nc_job *job = waiter->job;
 	struct nc_exchange *exchange = waiter->exchange;
+	cleanup_json json_t *reply = waiter->whole ? NULL : reply_of(job);
 
 	exchange->keeper = NULL;
 	if (waiter->whole)
 		nc_reply_json(exchange, 200, nc_job_json(job, true));
-	else if (nc_streq(json_string_value(json_object_get(job->reply, "status")) ?: "",
-			 "internal_error"))
-		refuse(job, exchange);
+	else if (nc_streq(job->status, "internal_error"))
+		refuse(reply, exchange);
 	else
-		nc_reply_json(exchange, 200, json_incref(job->reply));
+		nc_reply_json(exchange, 200, take_ptr(reply));
 	free(waiter);
 }
 
@@ -179,11 +203,9 @@ static double cpu_seconds(const json_t *reply)
 
 static void log_end(const struct nc_job *job)
 {
-	const char *status = json_string_value(json_object_get(job->reply, "status"));
-
 	nc_log(NC_LOG_INFO, "Execution ended", NC_LOG_TEXT("execution", job->id),
 		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant),
-		NC_LOG_TEXT("status", status ? status : "internal_error"));
+		NC_LOG_TEXT("status", job->status));
 }
 
 static void on_done(void *context, json_t *reply)
@@ -199,6 +221,8 @@ static void on_done(void *context, json_t *reply)
 	job->reply = reply ? reply
 			   : json_pack("{s:s, s:s, s:s}", "id", job->id, "status", "internal_error",
 				     "error", "Out of memory");
+	(void)snprintf(job->status, sizeof(job->status), "%s",
+		json_string_value(json_object_get(job->reply, "status")) ?: "internal_error");
 	nc_quota_close(
 		server->quotas, job->tenant, &job->share, cpu_seconds(job->reply), nc_clock_ns());
 	if (job->refused) {
@@ -221,8 +245,7 @@ static void on_done(void *context, json_t *reply)
 		forget_job(job);
 		return;
 	}
-	job->reply_size = json_dumpb(job->reply, NULL, 0, JSON_COMPACT);
-	jobs->kept_size += job->reply_size;
+	keep_text(job);
 	make_room(jobs);
 }
 
@@ -232,6 +255,12 @@ bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *excha
 {
 	struct statfs disk;
 
+	if (!nc_aides_record(server->aides)) {
+		nc_problem(exchange, 503, "no_recorder", NULL, "Try again later",
+			"nacre-recorder has died and is started again: nothing could be recorded");
+		nc_reply_retry(exchange, 1);
+		return false;
+	}
 	if (!server->archive || server->setup.state_fd < 0 ||
 		fstatfs(server->setup.state_fd, &disk) < 0 ||
 		(uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize >= ROOM_MIN)
@@ -396,16 +425,14 @@ static const char *state_of(const struct nc_job *job)
 
 json_t *nc_job_json(const struct nc_job *job, bool with_reply)
 {
-	json_t *value = json_pack("{s:s, s:s, s:O?, s:s, s:s}", "id", job->id, "state",
-		state_of(job), "status", json_object_get(job->reply, "status"), "created",
+	cleanup_json json_t *value = json_pack("{s:s, s:s, s:s?, s:s, s:s}", "id", job->id, "state",
+		state_of(job), "status", job->status[0] ? job->status : NULL, "created",
 		job->created, "tenant", job->tenant);
 
-	if (value && with_reply &&
-		json_object_set(value, "reply", job->reply ? job->reply : json_null()) < 0) {
-		json_decref(value);
-		value = NULL;
-	}
-	return value;
+	if (with_reply && json_object_set_new(
+				  value, "reply", job->execution ? json_null() : reply_of(job)) < 0)
+		return NULL;
+	return take_ptr(value);
 }
 
 json_t *nc_jobs_json(

@@ -23,8 +23,8 @@ enum nc_job_flag {
 };
 
 /*
- * Whether what happens now can be recorded: there is room on the disk. false: the exchange was
- * answered.
+ * Whether what happens now can be recorded: somebody does, and there is room on the disk. false:
+ * the exchange was answered.
  */
 bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *exchange);
 

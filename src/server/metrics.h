@@ -40,7 +40,9 @@ enum nc_metric {
 	NC_METRIC_PROCESS_CPU,
 	NC_METRIC_PROCESS_MEMORY,
 	NC_METRIC_UPTIME,
-	NC_METRIC_ALERTS, /* alert, kind */
+	NC_METRIC_AIDE_UP,     /* aide */
+	NC_METRIC_AIDE_DEATHS, /* aide */
+	NC_METRIC_ALERTS,      /* alert, kind */
 	NC_METRIC_NET_CONNECTIONS,
 	NC_METRIC_NET_REQUESTS, /* outcome */
 	NC_METRIC_NET_BYTES,	/* direction */

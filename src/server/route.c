@@ -48,7 +48,10 @@ const struct nc_route *nc_route_find(const struct nc_route *routes, struct nc_ex
 		if (nc_streq(route->method, exchange->method))
 			return route;
 		(void)snprintf(ret_allow + used, allow_size - used, "%s%s%s", used ? ", " : "",
-			route->method, nc_streq(route->method, "GET") ? ", HEAD" : "");
+			route->method,
+			nc_streq(route->method, "GET") && !(route->flags & NC_ROUTE_SOCKET)
+				? ", HEAD"
+				: "");
 	}
 	return NULL;
 }

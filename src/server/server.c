@@ -2,6 +2,7 @@
 #include "server/server.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "policy/book.h"
+#include "server/aides.h"
 #include "server/alerts.h"
 #include "server/archive.h"
 #include "server/gate.h"
@@ -26,6 +28,8 @@
 #include "server/tracer.h"
 
 #define TICK_MS 1000
+/* Without a request, until free memory is given back. */
+#define QUIET_TICKS 5
 #define DRAIN_TICK_MS 50
 /* After that what still runs is cancelled, and has as long to end. */
 #define LAST_NS (2 * NC_NS_PER_S)
@@ -114,6 +118,8 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 		answer_preflight(exchange, allow);
 	else if (!route)
 		refuse_method(exchange, allow);
+	else if (exchange->is_head && route->flags & NC_ROUTE_SOCKET)
+		refuse_method(exchange, route->method);
 	else if (exchange->caller.role < route->role)
 		refuse_role(exchange);
 	else if (server->drains && !(route->flags & NC_ROUTE_DRAINS)) {
@@ -135,6 +141,7 @@ static void on_whole(void *context, struct nc_exchange *exchange)
 {
 	struct nc_server *server = context;
 
+	server->quiet_ticks = 0;
 	if (exchange->route->flags & NC_ROUTE_CREATES &&
 		!nc_replay_begin(server->replays, exchange))
 		return;
@@ -219,10 +226,28 @@ static void end_drain(struct nc_server *server)
 	server->setup.stopped(server->setup.context);
 }
 
+/*
+ * What many clients at once have taken lies free between what is kept, where free() returns nothing
+ * to the system: it goes back once nobody has asked for a while.
+ */
+static void give_back(struct nc_server *server)
+{
+	struct mallinfo2 before;
+
+	if (nc_jobs_open(server->jobs) > 0 || server->quiet_ticks++ != QUIET_TICKS)
+		return;
+	before = mallinfo2();
+	(void)malloc_trim(0);
+	nc_log(NC_LOG_DEBUG, "Free memory went back to the system",
+		NC_LOG_INT("used", (int64_t)before.uordblks),
+		NC_LOG_INT("free", (int64_t)before.fordblks));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct nc_server *server = timer->data;
 
+	nc_aides_tick(server->aides);
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
@@ -237,6 +262,7 @@ static void on_tick(uv_timer_t *timer)
 		nc_tls_tick(server->setup.tls);
 	nc_alerts_tick(server->alerts);
 	retire(server);
+	give_back(server);
 }
 
 void nc_server_drain(struct nc_server *server)
@@ -305,6 +331,7 @@ static int make_parts(struct nc_server *server)
 	server->replays = nc_replays_new();
 	server->jobs = nc_jobs_new(server);
 	server->alerts = nc_alerts_new(server);
+	server->aides = nc_aides_new(server);
 	server->tracer =
 		server->metrics ? nc_tracer_new(server->setup.exporter_fd, server->metrics) : NULL;
 	server->ready = nc_ready_new(server->setup.engine);
@@ -314,7 +341,8 @@ static int make_parts(struct nc_server *server)
 		server->tick->data = server;
 	}
 	return server->metrics && server->quotas && server->replays && server->jobs &&
-			       server->alerts && server->tracer && server->ready && server->tick
+			       server->alerts && server->aides && server->tracer && server->ready &&
+			       server->tick
 		       ? 0
 		       : -ENOMEM;
 }
@@ -410,6 +438,7 @@ void nc_server_free(struct nc_server *server)
 	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
 	nc_replays_free(server->replays);
+	nc_aides_free(server->aides);
 	nc_alerts_free(server->alerts);
 	nc_tracer_free(server->tracer);
 	nc_quotas_free(server->quotas);

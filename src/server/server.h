@@ -9,11 +9,13 @@
 
 #include "engine/engine.h"
 #include "server/http.h"
+#include "server/keeper.h"
 #include "server/keys.h"
 #include "server/metrics.h"
 #include "server/quota.h"
 #include "server/route.h"
 
+struct nc_aides;
 struct nc_alerts;
 struct nc_archive;
 struct nc_book;
@@ -46,10 +48,10 @@ struct nc_server_setup {
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
 	int snapshots_fd;			    /* the store of snapshots; or -EBADF */
-	int archive_fd;				    /* nc_archive_start(); or -EBADF */
-	int courier_fd;				    /* nc_courier_start(); or -EBADF */
-	int exporter_fd;			    /* nc_exporter_start(); or -EBADF */
-	const int *listen_fds;			    /* listening stream sockets, non-blocking */
+	/* of those who work beside us, or -EBADF; the last two are taken over */
+	int archive_fd, courier_fd, exporter_fd;
+	struct nc_keeper keeper; /* who starts them again */
+	const int *listen_fds;	 /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
 	struct nc_tls *tls; /* or NULL */
 	size_t max_running, max_queued;
@@ -82,10 +84,12 @@ struct nc_server {
 	struct nc_jobs *jobs;
 	struct nc_archive *archive;	/* NULL: nothing is recorded */
 	struct nc_snapshots *snapshots; /* NULL: there is no place for them */
+	struct nc_aides *aides;
 	struct nc_alerts *alerts;
 	struct nc_tracer *tracer;
 	struct nc_ready *ready;
 	uv_timer_t *tick;
+	unsigned int quiet_ticks;	/* since the last request, while nothing runs */
 	char token[NC_SHA256_HEX_SIZE]; /* for browsers, see server/gate.h */
 	bool drains, cancelled;
 };

@@ -18,17 +18,19 @@
 /* What is told of it stands before the archive, in so many bytes. */
 #define HEAD_SIZE 4096
 #define FRESH "fresh_"
-/* Written out so often, that the end of a large one holds nobody up for long. */
-#define SYNC_EACH (16U << 20)
-
 struct nc_draft {
 	struct nc_draft *next;
-	struct nc_snapshots *all;
+	struct nc_snapshots *all; /* NULL: they are gone, and only the thread holds it */
 	struct nc_snapshot snapshot;
 	char file[sizeof(FRESH) + NC_ID_SIZE];
 	int fd;
-	uint64_t max, synced;
+	uint64_t max;
 	struct nc_sha256_state content, named;
+	uv_work_t sync;
+	bool syncs;	    /* a thread has it, and it cannot be freed */
+	int error;	    /* that this thread met */
+	nc_draft_kept kept; /* NULL: nobody waits for it any more */
+	void *context;
 };
 
 struct nc_snapshots {
@@ -159,8 +161,16 @@ void nc_snapshots_free(struct nc_snapshots *all)
 {
 	if (!all)
 		return;
-	while (all->drafts)
-		nc_draft_free(all->drafts);
+	while (all->drafts) {
+		struct nc_draft *draft = all->drafts;
+
+		if (draft->syncs) { /* it is freed when the thread has done */
+			all->drafts = draft->next;
+			draft->all = NULL;
+		} else {
+			nc_draft_free(draft);
+		}
+	}
 	while (all->list) {
 		struct nc_snapshot *snapshot = all->list;
 
@@ -289,6 +299,10 @@ void nc_draft_free(struct nc_draft *draft)
 
 	if (!draft)
 		return;
+	if (draft->syncs) {
+		draft->kept = NULL;
+		return;
+	}
 	while (*place != draft)
 		place = &(*place)->next;
 	*place = draft->next;
@@ -313,11 +327,6 @@ int nc_draft_add(struct nc_draft *draft, const void *data, size_t size)
 	nc_sha256_add(&draft->content, data, size);
 	nc_sha256_add(&draft->named, data, size);
 	snapshot->size += size;
-	if (snapshot->size - draft->synced >= SYNC_EACH) {
-		draft->synced = snapshot->size;
-		if (fdatasync(draft->fd) < 0)
-			return -errno;
-	}
 	return 0;
 }
 
@@ -347,33 +356,83 @@ static int write_head(struct nc_draft *draft)
 		return -EFBIG;
 	memset(block, ' ', sizeof(block));
 	memcpy(block, text, strlen(text));
-	if (pwrite(draft->fd, block, sizeof(block), 0) != sizeof(block))
-		return -EIO;
-	return fdatasync(draft->fd) < 0 ? -errno : 0;
+	return pwrite(draft->fd, block, sizeof(block), 0) == sizeof(block) ? 0 : -EIO;
 }
 
-int nc_draft_keep(struct nc_draft *draft, const struct nc_snapshot **ret_snapshot)
+/* It is on the disk, and gets its name, unless an equal one came first. */
+static int publish(struct nc_draft *draft, const struct nc_snapshot **ret_snapshot)
 {
 	struct nc_snapshots *all = draft->all;
-	struct nc_snapshot *snapshot;
-	const struct nc_snapshot *equal;
-	int r;
+	const struct nc_snapshot *equal = nc_snapshot_find(all, NULL, draft->snapshot.id);
+	struct nc_snapshot *snapshot = equal ? NULL : malloc(sizeof(*snapshot));
 
-	name_it(draft);
-	equal = nc_snapshot_find(all, NULL, draft->snapshot.id);
-	snapshot = equal ? NULL : malloc(sizeof(*snapshot));
-	r = equal ? 0 : snapshot ? write_head(draft) : -ENOMEM;
-	if (r == 0 && snapshot &&
-		renameat(all->dir_fd, draft->file, all->dir_fd, draft->snapshot.id) < 0)
-		r = -errno;
-	if (r == 0 && snapshot) {
-		*snapshot = draft->snapshot;
-		enlist(all, snapshot);
-	}
-	if (r == 0)
-		*ret_snapshot = equal ? equal : snapshot;
-	else
+	*ret_snapshot = equal;
+	if (equal)
+		return 0;
+	if (!snapshot)
+		return -ENOMEM;
+	if (renameat(all->dir_fd, draft->file, all->dir_fd, draft->snapshot.id) < 0) {
 		free(snapshot);
+		return -errno;
+	}
+	*snapshot = draft->snapshot;
+	enlist(all, snapshot);
+	*ret_snapshot = snapshot;
+	return 0;
+}
+
+static void finish(struct nc_draft *draft, int r)
+{
+	const nc_draft_kept kept = draft->kept;
+	void *context = draft->context;
+	const struct nc_snapshot *snapshot = NULL;
+
+	if (r == 0 && kept)
+		r = publish(draft, &snapshot);
 	nc_draft_free(draft);
-	return r;
+	if (kept)
+		kept(context, r, snapshot);
+}
+
+/* In a thread of its own: nothing but the descriptor is looked at. */
+static void sync_file(uv_work_t *work)
+{
+	struct nc_draft *draft = work->data;
+
+	draft->error = fdatasync(draft->fd) < 0 ? -errno : 0;
+}
+
+static void on_synced(uv_work_t *work, int status)
+{
+	struct nc_draft *draft = work->data;
+
+	draft->syncs = false;
+	if (draft->all) {
+		finish(draft, status < 0 ? status : draft->error);
+		return;
+	}
+	(void)nc_fd_close(draft->fd); /* the next daemon removes what has no name */
+	free(draft);
+}
+
+void nc_draft_keep(struct nc_draft *draft, uv_loop_t *loop, nc_draft_kept kept, void *context)
+{
+	int r = 0;
+
+	draft->kept = kept;
+	draft->context = context;
+	name_it(draft);
+	if (nc_snapshot_find(draft->all, NULL, draft->snapshot.id)) {
+		finish(draft, 0);
+		return;
+	}
+	r = write_head(draft);
+	draft->sync.data = draft;
+	draft->syncs = r == 0;
+	if (r == 0)
+		r = uv_queue_work(loop, &draft->sync, sync_file, on_synced);
+	if (r < 0) {
+		draft->syncs = false;
+		finish(draft, r);
+	}
 }

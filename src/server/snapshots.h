@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -61,8 +62,16 @@ int nc_draft_new(struct nc_snapshots *snapshots, const char *tenant, const char 
 /* -EDQUOT: more than the tenant may have; -EFBIG; or what the disk says. */
 int nc_draft_add(struct nc_draft *draft, const void *data, size_t size);
 
-/* Keeps it and frees the draft, whatever comes of it. An equal one of the tenant's stays. */
-int nc_draft_keep(struct nc_draft *draft, const struct nc_snapshot **ret_snapshot);
-void nc_draft_free(struct nc_draft *draft); /* and nothing is kept; accepts NULL */
+/* 0 and what is kept, valid until the loop runs again; or -errno and NULL. */
+typedef void (*nc_draft_kept)(void *context, int error, const struct nc_snapshot *snapshot);
+
+/*
+ * Keeps it; an equal one of the tenant's stays. kept follows, perhaps before the return, when it is
+ * on the disk, which another thread waits for; the draft is freed behind it, whatever came of it.
+ */
+void nc_draft_keep(struct nc_draft *draft, uv_loop_t *loop, nc_draft_kept kept, void *context);
+
+/* And nothing is kept, nor is anybody told; accepts NULL. */
+void nc_draft_free(struct nc_draft *draft);
 
 #endif

@@ -37,6 +37,11 @@ struct nc_tracer *nc_tracer_new(int fd, struct nc_metrics *metrics)
 	return tracer;
 }
 
+void nc_tracer_meet(struct nc_tracer *tracer, int fd)
+{
+	tracer->fd = fd;
+}
+
 /* ---- ids ---- */
 
 /* As many digits as fit; "" if the kernel has none. Never all zeroes, which would be no id. */

@@ -22,6 +22,9 @@ struct nc_tracer;
 /* fd: nc_exporter_start(); -EBADF: nothing is traced. NULL: no memory. */
 struct nc_tracer *nc_tracer_new(int fd, struct nc_metrics *metrics);
 
+/* The next exporter, after one that died; the socket stays the caller's. */
+void nc_tracer_meet(struct nc_tracer *tracer, int fd);
+
 /* Hands over what is left. Accepts NULL. */
 void nc_tracer_free(struct nc_tracer *tracer);
 

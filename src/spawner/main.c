@@ -342,6 +342,14 @@ static void end_step(struct nc_box *box)
 		clear_step(box);
 }
 
+/* One that came to nothing. */
+static void drop_box(struct nc_box *box)
+{
+	nc_box_fail(box);
+	if (box->payload_fd < 0 && box->init_fd < 0)
+		end_step(box);
+}
+
 /* The outcome of a step of a birth. */
 static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 {
@@ -357,11 +365,11 @@ static void birth_step(struct nc_box *box, int r, const struct nacre_err *err)
 	/* what cannot be prepared would be tried for ever; who dies while he waits is replaced */
 	lender = find_box(box->lender_id);
 	lost = lender ? &lender->lost : &spawner.lost;
-	if (!box->ordered && (box->state != NC_BOX_WAITING || ++*lost >= LOST_MAX))
+	/* that a zygote has ended says nothing of boxes without one */
+	if (!box->ordered && (lender || box->lender_id == 0) &&
+		(box->state != NC_BOX_WAITING || ++*lost >= LOST_MAX))
 		*(lender ? &lender->ready : &spawner.ready) = 0;
-	nc_box_fail(box);
-	if (box->payload_fd < 0 && box->init_fd < 0)
-		end_step(box);
+	drop_box(box);
 }
 
 static void begin_box(struct nc_box *box, struct nc_box_pending *order, const struct nc_box *lender)
@@ -406,6 +414,28 @@ static bool prepare_box(uint64_t *next)
 			prepare_one(box->ready, box, next))
 			return true;
 	}
+	return false;
+}
+
+/* It waits with a child of a zygote that has ended: no order can name it any more. */
+static bool is_orphan(const struct nc_box *box)
+{
+	const struct nc_box *lender;
+
+	if (box->ordered || box->lender_id == 0 || box->state != NC_BOX_WAITING)
+		return false;
+	lender = find_box(box->lender_id);
+	return !lender || lender->state != NC_BOX_RUNS;
+}
+
+/* False if there is none. */
+static bool drop_orphan(void)
+{
+	for (size_t i = 0; i < spawner.n_boxes; i++)
+		if (is_orphan(&spawner.boxes[i])) {
+			drop_box(&spawner.boxes[i]);
+			return true;
+		}
 	return false;
 }
 
@@ -799,15 +829,18 @@ static int handle_kill(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Safe: a number with a maximum of our own. */
+/* Safe: a number with a maximum of our own. 0 also ends those that nobody has ordered. */
 static int handle_ready(struct nc_wire_in *in)
 {
 	uint64_t zygote = nc_wire_get_u64(in);
 	uint32_t n = nc_wire_get_u32(in);
 	struct nc_box *box;
+	size_t left, warm;
 
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
+	while (n == 0 && (box = prepared_box(zygote, &left, &warm)))
+		drop_box(box);
 	box = find_box(zygote);
 	if (zygote == 0) {
 		spawner.ready = n;
@@ -1009,8 +1042,8 @@ static int wait_for_events(int events_fd, uint64_t next, struct nc_event *events
 	bool armed = nc_events_arm(events_fd, spawner.boxes, spawner.n_boxes);
 	int n = nc_events_wait(events_fd, spawner.boxes, 0, events);
 
-	/* boxes are prepared only when nobody waits for anything else */
-	if (n != 0 || prepare_box(&next))
+	/* boxes are prepared and given up only when nobody waits for anything else */
+	if (n != 0 || prepare_box(&next) || drop_orphan())
 		return n;
 	if (!armed && nc_clock_ns() + STRAYS_NS < next)
 		next = nc_clock_ns() + STRAYS_NS;

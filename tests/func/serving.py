@@ -149,6 +149,14 @@ class Daemon:
         key, headers = more.pop("key", None), more.pop("headers", None)
         return self.post("/v1/execute", {"language": language, "code": code, **more}, key=key, headers=headers)
 
+    def aides(self):
+        """The pids of those who work beside it, by name."""
+        below = subprocess.run(["ps", "-eo", "pid=,ppid=,stat=,comm="], capture_output=True, text=True).stdout
+        rows = [line.split(None, 3) for line in below.splitlines()]
+        rows = [(int(pid), int(parent), name) for pid, parent, state, name in rows if state[0] != "Z"]
+        keeper = [pid for pid, parent, name in rows if parent == self.process.pid and name == "nacre-keeper"]
+        return {name.removeprefix("nacre-"): pid for pid, parent, name in rows if pid in keeper or parent in keeper}
+
     def die(self):
         """kill -9 of the worker, and the next one is there; not more often than the spawner puts up with."""
         self.deaths = [*getattr(self, "deaths", []), time.monotonic()]

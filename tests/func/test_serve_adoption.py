@@ -338,12 +338,11 @@ def test_many_at_once(tmp_path):
         assert daemon.ask("DELETE", "/v1/sandboxes").json()["destroyed"] == 40
 
 
-@pytest.mark.parametrize("name", ["nacre-recorder", "nacre-egress", "nacre-archive"])
+@pytest.mark.parametrize("name", ["recorder", "egress", "archive", "keeper"])
 def test_who_works_beside_it_may_have_died_too(tmp_path, name):
     with Daemon(tmp_path) as daemon:
         box = Sandbox(daemon)
-        pid, = subprocess.run(["pgrep", "-P", str(daemon.process.pid), name[:15]], capture_output=True, text=True).stdout.split()
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(daemon.aides()[name], signal.SIGKILL)
         time.sleep(0.2)
         daemon.die()
         assert box.run("echo on")["stdout"] == "on\n" and daemon.execute("print(1)").json()["output"] == "1\n"

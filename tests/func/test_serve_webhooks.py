@@ -64,8 +64,7 @@ def test_alerts_are_told(tmp_path):
         key = bytes.fromhex((tmp_path / "state/serve/webhook.key").read_text())
         assert headers[0]["X-Nacre-Signature"] == "sha256=" + hmac.new(key, bodies[0], hashlib.sha256).hexdigest()
         assert {head["Idempotency-Key"] for head in headers} == {message["id"]}
-        courier = subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-x", "nacre-courier"], capture_output=True, text=True).stdout.split()
-        assert len(courier) == 1
+        courier = [daemon.aides()["courier"]]
         status = pathlib.Path(f"/proc/{courier[0]}/status").read_text()
         assert "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
     until = time.monotonic() + 40

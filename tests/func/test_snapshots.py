@@ -218,3 +218,39 @@ def test_a_daemon_that_dies_while_a_sandbox_is_filled(tmp_path):
         whole = Sandbox(daemon, snapshot=kept["id"])
         daemon.die()
         assert whole.run("stat -c %s large")["stdout"] == "300000000\n" and daemon.get("/v1/snapshots").json()["snapshots"] == [kept]
+
+
+def test_a_slow_disk_holds_nobody_up(tmp_path):
+    """fdatasync() is a thread's, which is locked in like the others; who hangs up meanwhile leaves nothing."""
+    with Daemon(tmp_path) as own:
+        for task in os.listdir(f"/proc/{own.pid}/task"):
+            status = open(f"/proc/{own.pid}/task/{task}/status").read()
+            assert "Seccomp:\t2" in status and "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status
+        box = Sandbox(own)
+        box.run("echo one >f")
+        tracer = subprocess.Popen(["strace", "-f", "-qq", "-o", tmp_path / "trace", "-e", "inject=fdatasync:delay_enter=1500000", "-e", "trace=fdatasync",
+                                   "-p", str(own.pid)], stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        try:
+            kept = {}
+            saving = threading.Thread(target=lambda: kept.update(keep(box)))
+            saving.start()
+            slowest = 0
+            while saving.is_alive():
+                began = time.monotonic()
+                assert own.get("/v1/version").status == 200
+                slowest = max(slowest, time.monotonic() - began)
+            assert kept["id"] in files_of(own) and slowest < 0.7, slowest
+            assert "fdatasync" in (tmp_path / "trace").read_text()
+            box.run("echo two >f")
+            with own.connect() as client:
+                client.sendall(f"POST {box.path('/snapshots')} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                               "Content-Length: 2\r\n\r\n{}".encode())
+                time.sleep(0.7)
+            until = time.monotonic() + 10
+            while files_of(own) != [kept["id"]]:
+                assert time.monotonic() < until, files_of(own)
+                time.sleep(0.05)
+        finally:
+            tracer.terminate()
+            tracer.wait()

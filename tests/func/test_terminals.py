@@ -312,3 +312,14 @@ def test_a_daemon_that_dies(tmp_path):
         web.input(b"stty size; echo a''live; exit 6\n")
         out, _, end = web.until_exit()
         assert b"41 101" in out and b"alive" in out and end["command"]["exit_code"] == 6
+
+
+def test_head_upgrades_nothing(sandbox):  # noqa: F811
+    fields = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
+    lines = [f"HEAD {sandbox.path('/exec')} HTTP/1.1", "Host: localhost", *(f"{name}: {value}" for name, value in fields.items())]
+    with sandbox.daemon.connect(5) as client:
+        client.sendall("\r\n".join(lines).encode() + b"\r\n\r\n")
+        head = client.recv(65536)
+    assert head.startswith(b"HTTP/1.1 405 ") and b"\r\nAllow: GET\r\n" in head, head
+    assert sandbox.ask("POST", "/exec", {}).headers["allow"] == "GET"
+    assert sandbox.daemon.ask("HEAD", "/v1/version").status == 200

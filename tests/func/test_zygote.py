@@ -26,6 +26,12 @@ def children(daemon):
     return [int(word) for word in listed.split()]
 
 
+def neutral(daemon):
+    """How many boxes wait without an interpreter."""
+    listed = subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-x", "nacre-spawner"], capture_output=True, text=True).stdout
+    return len(listed.split())
+
+
 def wait_for(condition, seconds=20):
     until = time.monotonic() + seconds
     while not (found := condition()):
@@ -290,6 +296,9 @@ def test_a_zygote_that_dies_is_replaced(tmp_path):
             assert daemon.post("/v1/execute", {"code": "print(1)", "language": "python"}).json()["output"] == "1\n"
         wait_for(lambda: any(pid not in before for pid in children(daemon)) and
                  daemon.post("/v1/execute", {"code": WARM, "language": "python"}).json()["output"] == "True\n", 40)
+        # nobody could order those that waited with children of the dead one
+        wait_for(lambda: not set(before) & set(children(daemon)))
+        wait_for(lambda: neutral(daemon) >= 2)
 
 
 def test_who_dies_while_it_waits_is_replaced(tmp_path):
@@ -320,6 +329,43 @@ def test_tenants_do_not_share(tmp_path):
     with Daemon(tmp_path) as daemon:
         one, two = places(daemon, "one"), places(daemon, "two")
         assert len(one) == len(two) == 1 and one != two
+
+
+def test_nothing_is_kept_ready_if_so_configured(tmp_path):
+    config = tmp_path / "config"
+    config.mkdir()
+    open_way(config)
+
+    def configure(daemon, warm):
+        (config / "serve.yaml").write_text(f"warm: {warm}\n")
+        (config / "serve.yaml").chmod(0o644)
+        if daemon:
+            os.kill(daemon.pid, signal.SIGHUP)
+
+    def holds(daemon, interpreters, boxes):
+        wait_for(lambda: (len(children(daemon)) >= 3) == interpreters and (neutral(daemon) > 0) == boxes)
+        assert daemon.execute("print(1)").json()["output"] == "1\n"
+        wait_for(lambda: (len(children(daemon)) > 0) == interpreters and (neutral(daemon) > 0) == boxes)
+
+    configure(None, "nothing")
+    with Daemon(tmp_path, config=config) as daemon:
+        holds(daemon, False, False)
+        configure(daemon, "interpreters")
+        holds(daemon, True, True)
+        configure(daemon, "boxes")
+        holds(daemon, False, True)
+        configure(daemon, "nothing")
+        holds(daemon, False, False)
+        configure(daemon, "much")  # which is nothing that can be said
+        daemon.wait_for_log("The configuration is bad, keeping the old one")
+        holds(daemon, False, False)
+    configure(None, "interpreters")
+    with Daemon(tmp_path, "--no-warm", config=config) as daemon:
+        holds(daemon, False, False)
+        daemon.die()
+        holds(daemon, False, False)
+        configure(daemon, "interpreters")
+        holds(daemon, False, False)
 
 
 def test_ends_with_the_daemon(tmp_path):

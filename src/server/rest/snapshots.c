@@ -71,26 +71,31 @@ static void on_printed(void *context, const char *data, size_t size)
 		refuse(settle(wait), r, full, r == -EDQUOT ? strlen(full) : 0);
 }
 
-static void on_saved(struct nc_wait *wait, int error, const char *said, size_t size)
+static void on_kept(void *context, int error, const struct nc_snapshot *snapshot)
 {
+	struct nc_wait *wait = context;
 	struct nc_server *server = wait->server;
-	const struct nc_snapshot *snapshot;
 	struct nc_exchange *exchange;
 	char location[96];
 
-	if (error == 0) {
-		error = nc_draft_keep(take_ptr(wait->draft), &snapshot);
-		size = 0;
-	}
+	wait->draft = NULL;
 	exchange = settle(wait);
 	if (error < 0) {
-		refuse(exchange, error, said, size);
+		refuse(exchange, error, "", 0);
 		return;
 	}
 	nc_engine_note(server->setup.engine, "snapshot.created", nc_snapshot_json(snapshot));
 	(void)snprintf(location, sizeof(location), "/v1/snapshots/%s", snapshot->id);
 	nc_reply_json(exchange, 201, nc_snapshot_json(snapshot));
 	nc_reply_header(exchange, "Location", location);
+}
+
+static void on_saved(struct nc_wait *wait, int error, const char *said, size_t size)
+{
+	if (error == 0)
+		nc_draft_keep(wait->draft, wait->server->setup.loop, on_kept, wait);
+	else
+		refuse(settle(wait), error, said, size);
 }
 
 static int begin_saving(

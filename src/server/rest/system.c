@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/execution.h"
 #include "engine/network.h"
+#include "server/aides.h"
 #include "server/alerts.h"
 #include "server/jobs.h"
 #include "server/ready.h"
@@ -130,6 +131,7 @@ NC_REST(metrics)
 	nc_metrics_set(
 		metrics, NC_METRIC_UPTIME, (double)(nc_clock_ns() - server->began_ns) / 1e9, NULL);
 	nc_metrics_set(metrics, NC_METRIC_BUILD, 1, version);
+	nc_aides_count(server->aides);
 	set_network(server);
 	set_usage(server);
 	nc_metrics_text(metrics, &text);
