@@ -77,7 +77,8 @@ def test_an_interpreter_that_cannot_be_run(fresh):
     assert code != 0 and "python3 cannot be run in this image: apt-get install python3" in said
 
 
-def test_builds_are_cancelled_while_they_install_and_while_they_wait(fresh):
+@pytest.mark.parametrize("hangs_up", [False, True], ids=["cancelled", "hung up"])
+def test_builds_end_while_they_install_and_while_they_wait(fresh, hangs_up):
     impostor = Impostor(fresh, NEEDS_ALL, "sleep 60")
     request = {"language": "python", "code": "1", "packages": ["pearl"]}
     with Engine(fresh.place, "--config", str(fresh.config), "--max-running", "3", program=fresh.program, prefix=impostor.prefix,
@@ -87,8 +88,23 @@ def test_builds_are_cancelled_while_they_install_and_while_they_wait(fresh):
         while len(fresh.stored()) < 2:  # a lock, and a directory to install into
             time.sleep(0.05)
         time.sleep(0.3)
+        if hangs_up:
+            engine.socket.close()
+            assert engine.process.wait(30) == 0
+            assert fresh.stored() == []
+            return
         cancels = [engine.ask(op="cancel", of=n) for n in reversed(asked)]
         answers = engine.replies(4)
         assert all(answers[n]["event"] == "ok" for n in cancels)
         assert [answers[n]["reply"]["status"] for n in asked] == ["cancelled"] * 2
     assert engine.code == 0 and fresh.stored() == []
+
+
+@pytest.mark.parametrize("first_line", ["#!/no/such/interpreter", "\x7fELF"])
+def test_a_program_whose_interpreter_cannot_be_run(fresh, first_line):
+    impostor = Impostor(fresh, "")
+    impostor.script.write_text(first_line + "\n")
+    done = subprocess.run([*impostor.prefix, *fresh.command("run", "--json", "--lang", "python", "-c", "print(1)")], env=fresh.variables(),
+                          capture_output=True, text=True, timeout=60, cwd="/")
+    reply = json.loads(done.stdout)
+    assert reply["status"] == "error" and reply["error"].startswith("python cannot be run in this image: "), reply
