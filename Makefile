@@ -43,7 +43,7 @@ sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitiz
 	@meson test -C $(BUILD)-asan --print-errorlogs
 	@NACRE_BUILD=$(abspath $(BUILD)-asan) $(PYTEST) tests/func
 
-coverage: ## Line coverage of the whole suite: a number, and HTML in build-cov/coverage
+coverage: ## Line coverage of engine, runtime and watch: a table, and HTML in build-cov/coverage
 	@tools/deps build test cover
 	@tools/build $(BUILD)-cov -Dtests=true -Db_coverage=true -Doptimization=0
 	@tools/coverage $(BUILD)-cov

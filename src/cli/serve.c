@@ -54,6 +54,7 @@ static const char *arg_state, *arg_certificate, *arg_key;
 static bool arg_insecure, arg_no_warm;
 
 static const struct nc_option options[] = {
+	NC_OPTION_ALL_CPUS(args),
 	{.name = "insecure",
 		.help = "Listen for other machines without keys or without TLS",
 		.flag = &arg_insecure},
@@ -256,11 +257,13 @@ static char *const *again(bool has_config)
 	static char *words[16];
 	static char name[] = "nacre", config[] = "--config", here[] = ".", verb[] = "serve",
 		    insecure[] = "--insecure", no_cache[] = "--no-cache", no_warm[] = "--no-warm",
-		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory";
+		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory",
+		    cpus[] = "--cpus";
 	const struct {
 		char *option;
 		const char *value;
-	} values[] = {{running, args.running}, {queued, args.queued}, {memory, args.memory}};
+	} values[] = {{running, args.running}, {queued, args.queued}, {memory, args.memory},
+		{cpus, args.cpus}};
 	size_t n = 0;
 
 	words[n++] = name;
