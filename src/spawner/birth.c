@@ -192,7 +192,7 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 	int r;
 
 	if (spec)
-		spaces |= CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+		spaces |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 	r = pose_as(nursery, box->owner);
 	if (r == 0)
 		r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);

@@ -385,11 +385,12 @@ static void begin_box(struct nc_box *box, struct nc_box_pending *order, const st
  */
 static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
+	bool quiet = nc_clock_ns() >= spawner.quiet_ns;
 	struct nc_box *box;
 	size_t n, warm;
 
 	(void)prepared_box(lender ? lender->end.id : 0, &n, &warm);
-	if (n < wanted && 2 * n >= wanted && nc_clock_ns() < spawner.quiet_ns) {
+	if (n < wanted && 2 * n >= wanted && !quiet) {
 		if (spawner.quiet_ns < *next)
 			*next = spawner.quiet_ns;
 		return false;
@@ -398,7 +399,7 @@ static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *ne
 	if (!box)
 		return false;
 	begin_box(box, NULL, lender);
-	box->warm = lender && warm < WARM_MAX;
+	box->warm = lender && quiet && warm < WARM_MAX;
 	return true;
 }
 
