@@ -243,6 +243,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
 	nc_environment_init(&execution->environment);
+	nc_environment_init(&execution->warmth);
 	if (nc_id_new("ex", execution->id) < 0) {
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");

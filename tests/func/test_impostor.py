@@ -1,12 +1,12 @@
 """Packages in an image whose interpreter lies: no report of a build box is believed, and none of its words reach a terminal."""
 
 import json
-import subprocess
 import time
 
 import pytest
 
 from frames import Engine
+from packages import Impostor
 from test_packages import fresh  # noqa: F401
 
 
@@ -22,21 +22,14 @@ def package(**values):
     return json.dumps({"interpreter": "3.11", "packages": [{**PEARL, **values}]})
 
 
-class Impostor:
-    """An image whose python3 is a shell script: what a box reports that was taken over, or never was an installer."""
+def impostor(caller, probe, install="exit 9"):
+    """An image whose python3 is a box that was taken over, or never was an installer."""
+    return Impostor(caller, "python3", f'case "$3" in *--no-compile*) {install} ;; *) {probe} ;; esac')
 
-    def __init__(self, fresh, probe, install="exit 9"):
-        self.script = fresh.place / "python3"
-        self.script.write_text(f'#!/bin/sh\ncase "$3" in *--no-compile*) {install} ;; *) {probe} ;; esac\n')
-        self.script.chmod(0o755)
-        self.prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-                       f'mount --bind {self.script} "$(readlink -f /usr/bin/python3)" && exec "$@"', "sh"]
-        self.fresh = fresh
 
-    def build(self):
-        command = [*self.prefix, *self.fresh.command("env", "build", "pearl")]
-        done = subprocess.run(command, env=self.fresh.variables(), capture_output=True, text=True, timeout=60, cwd="/")
-        return done.returncode, done.stderr
+def build(caller, *words):
+    done = impostor(caller, *words).run("env", "build", "pearl")
+    return done.returncode, done.stderr
 
 
 @pytest.mark.parametrize("probe, install", [
@@ -48,7 +41,7 @@ class Impostor:
     (NEEDS_ALL, f"""echo '{{"interpreter": "3", "packages": ['; yes '{ONE},' | head -n 4096; echo '{ONE}]}}'"""),
 ])
 def test_a_report_that_has_not_its_form_is_none(fresh, probe, install):
-    code, said = Impostor(fresh, probe, install).build()
+    code, said = build(fresh, probe, install)
     assert code != 0 and "the installer's box gave no report that can be read" in said, said
     assert fresh.stored() == []
 
@@ -65,23 +58,21 @@ def test_a_report_that_has_not_its_form_is_none(fresh, probe, install):
     (NEEDS_ALL, "kill -9 $$", "they cannot be installed: no reason was given"),
 ])
 def test_what_a_failed_installation_says(fresh, probe, install, words):
-    code, said = Impostor(fresh, probe, install).build()
+    code, said = build(fresh, probe, install)
     assert code != 0 and words in said and "\033" not in said, said
     assert fresh.stored() == []
 
 
 def test_an_interpreter_that_cannot_be_run(fresh):
-    impostor = Impostor(fresh, "")
-    impostor.script.write_text("#!/no/such/interpreter\n")
-    code, said = impostor.build()
-    assert code != 0 and "python3 cannot be run in this image: apt-get install python3" in said
+    lying = Impostor(fresh, "python3", "", "#!/no/such/interpreter")
+    assert "python3 cannot be run in this image: apt-get install python3" in lying.run("env", "build", "pearl").stderr
 
 
 @pytest.mark.parametrize("hangs_up", [False, True], ids=["cancelled", "hung up"])
 def test_builds_end_while_they_install_and_while_they_wait(fresh, hangs_up):
-    impostor = Impostor(fresh, NEEDS_ALL, "sleep 60")
+    lying = impostor(fresh, NEEDS_ALL, "sleep 60")
     request = {"language": "python", "code": "1", "packages": ["pearl"]}
-    with Engine(fresh.place, "--config", str(fresh.config), "--max-running", "3", program=fresh.program, prefix=impostor.prefix,
+    with Engine(fresh.place, "--config", str(fresh.config), "--max-running", "3", program=fresh.program, prefix=lying.prefix,
                 env=fresh.variables()) as engine:
         engine.receive()
         asked = [engine.execute(request) for _ in range(2)]
@@ -102,9 +93,6 @@ def test_builds_end_while_they_install_and_while_they_wait(fresh, hangs_up):
 
 @pytest.mark.parametrize("first_line", ["#!/no/such/interpreter", "\x7fELF"])
 def test_a_program_whose_interpreter_cannot_be_run(fresh, first_line):
-    impostor = Impostor(fresh, "")
-    impostor.script.write_text(first_line + "\n")
-    done = subprocess.run([*impostor.prefix, *fresh.command("run", "--json", "--lang", "python", "-c", "print(1)")], env=fresh.variables(),
-                          capture_output=True, text=True, timeout=60, cwd="/")
-    reply = json.loads(done.stdout)
+    lying = Impostor(fresh, "python3", "", first_line)
+    reply = json.loads(lying.run("run", "--json", "--lang", "python", "-c", "print(1)").stdout)
     assert reply["status"] == "error" and reply["error"].startswith("python cannot be run in this image: "), reply
