@@ -362,7 +362,8 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 			setup->say, &engine->chronicle);
 	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
 		r = nc_pool_new(setup->loop, engine->hub,
-			(enum nc_warm)setup->config->serve.warm.number, setup->say, &engine->pool);
+			(enum nc_warm)setup->config->serve.warm.number, setup->meminfo_fd,
+			setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);
 	else

@@ -37,11 +37,12 @@ struct nc_engine_setup {
 	bool record_returns; /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
-	bool warm;		 /* keep boxes and interpreters ready ahead of need */
-	size_t max_running;	 /* executions that have a box at once */
-	size_t max_queued;	 /* more are refused */
-	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
-	uint64_t cpu_milli;	 /* the same for thousandths of cores */
+	bool warm;	       /* keep boxes and interpreters ready ahead of need */
+	int meminfo_fd;	       /* /proc/meminfo, with warm; or -EBADF */
+	size_t max_running;    /* executions that have a box at once */
+	size_t max_queued;     /* more are refused */
+	uint64_t memory_bytes; /* that running ones may be allowed together; 0: no matter */
+	uint64_t cpu_milli;    /* the same for thousandths of cores */
 };
 
 /* Who is told of an execution. All calls come from the loop. */
