@@ -36,11 +36,11 @@ struct nc_engine_setup {
 	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
-	bool warm;		 /* keep boxes and interpreters ready ahead of need */
-	size_t max_running;	 /* executions that have a box at once */
-	size_t max_queued;	 /* more are refused */
-	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
-	uint64_t cpu_milli;	 /* the same for thousandths of cores */
+	bool warm;	       /* keep boxes and interpreters ready ahead of need */
+	size_t max_running;    /* executions that have a box at once */
+	size_t max_queued;     /* more are refused */
+	uint64_t memory_bytes; /* that running ones may be allowed together; 0: no matter */
+	uint64_t cpu_milli;    /* the same for thousandths of cores */
 };
 
 /* Who is told of an execution. All calls come from the loop. */
