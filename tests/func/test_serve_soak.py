@@ -45,8 +45,8 @@ def fill(daemon):
     for _ in range(KEPT):
         client.request("POST", "/v1/jobs", body, {"Content-Type": "application/json"})
         answer = client.getresponse()
-        answer.read()
-        assert answer.status == 202, answer.status
+        text = answer.read()
+        assert answer.status == 202, text
     client.close()
 
 
@@ -201,3 +201,17 @@ def test_an_idle_daemon_is_small(tmp_path):
         assert set(sizes) == {"nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-archive", "nacre-courier", "nacre-exporter",
                               "nacre-keeper"}
         assert sum(sizes.values()) < 20 * 1024, sizes
+
+
+def test_a_flood_is_recorded(tmp_path):
+    """As fast as they come: more than the recorder's socket holds, and each is in the history."""
+    with Daemon(tmp_path) as daemon:
+        fill(daemon)
+        wait_until_quiet(daemon)
+        found, before = set(), ""
+        while before is not None:
+            page = daemon.get(f"/v1/history?limit=1000{before and f'&before={before}'}").json()
+            found |= {row["id"] for row in page["executions"] if row["status"] == "blocked"}
+            before = page["next"]
+        assert len(found) == KEPT
+        assert all(job["status"] == "blocked" for job in daemon.get("/v1/jobs?limit=1000").json()["jobs"])
