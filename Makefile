@@ -43,7 +43,7 @@ sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitiz
 	@meson test -C $(BUILD)-asan --print-errorlogs
 	@NACRE_BUILD=$(abspath $(BUILD)-asan) $(PYTEST) tests/func
 
-coverage: ## Line coverage of the whole suite: a number, and HTML in build-cov/coverage
+coverage: ## Line coverage of engine, runtime and watch: a table, and HTML in build-cov/coverage
 	@tools/deps build test cover
 	@tools/build $(BUILD)-cov -Dtests=true -Db_coverage=true -Doptimization=0
 	@tools/coverage $(BUILD)-cov
@@ -58,13 +58,19 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	@CC=clang tools/build $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
-bench: build ## Measure; results are ratios against a peer in the same run
+bench: build ## Measure; results are ratios against a peer in the same run; QUICK=1 within a minute
+ifdef QUICK
+	@$(PYTHON) bench/exec.py $(BUILD) --quick
+	@$(PYTHON) bench/warm.py $(BUILD) --quick
+else
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
 	@$(PYTHON) bench/exec.py $(BUILD)
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
 	@$(PYTHON) bench/recorder.py $(BUILD)
 	@NACRE_BUILD=$(BUILD) $(PYTHON) bench/egress.py
 	@$(PYTHON) bench/warm.py $(BUILD)
+	@$(PYTHON) bench/growth.py $(BUILD)
+endif
 
 install: build ## Install below DESTDIR and PREFIX
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

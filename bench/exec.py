@@ -20,13 +20,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from results import RESULTS, put
+
 NOBODY = 65534
 ROUNDS, QUICK_ROUNDS = 120, 25
 TRUE = ["/bin/true"]
 PYTHON = ["/usr/bin/python3", "-c", "pass"]
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
 ENV = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-RESULTS = Path(__file__).parent / "RESULTS.md"
 
 
 def time_one(argv):
@@ -139,10 +140,10 @@ def hide_unified():
     libc.umount2(b"/sys/fs/cgroup/unified", detach)  # where there is one
 
 
-def oci(runtime, top):
+def oci(runtime, top, command=TRUE):
     """A row of an OCI runtime; ids of containers are used once."""
     bundle = top / runtime
-    make_bundle(bundle, TRUE)
+    make_bundle(bundle, command)
     path = shutil.which(runtime)
     count = iter(range(10 ** 9))
     return lambda: [path, "--root", str(top / f"{runtime}-state"), "run", "--bundle", str(bundle),
@@ -273,9 +274,8 @@ def versions():
 
 def write_results(text, rounds):
     command = "/usr/bin/python3 bench/exec.py " + " ".join(sys.argv[1:])
-    RESULTS.write_text(f"# Results\n\nThe last run that was written down; the machine is shared, so read ratios "
-                       f"rather than milliseconds.\n\n- date: {datetime.date.today()}\n- machine: {machine()}\n"
-                       f"- peers: {versions()}\n- command: `{command}` ({rounds} interleaved rounds)\n\n{text}\n")
+    put("exec", f"- date: {datetime.date.today()}\n- machine: {machine()}\n- peers: {versions()}\n"
+                f"- command: `{command}` ({rounds} interleaved rounds)\n\n{text}")
 
 
 def main():

@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zlib
 
@@ -23,28 +24,47 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests/func
 from serving import Daemon  # noqa: E402
 
 PROGRAMS, WIDTH, ROW, LEAST = 300, 1200, 15, 0.002
-OURS = re.compile(r"^(nacre\S*|python3)$")
+
+
+def children(pid):
+    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def follow(spawner, ours, ends):
+    """Collects the process ids of the spawner's children: the worker, boxes and what runs in them."""
+    while not ends.wait(0.003):
+        ours.update(children(spawner))
 
 
 def sample(data):
+    """Process ids that count."""
     with Daemon(pathlib.Path(tempfile.mkdtemp(prefix="nacre-bench-"))) as daemon:
+        ours, ends = {str(daemon.process.pid)}, threading.Event()
         time.sleep(2)
+        for child in children(daemon.process.pid):
+            ours.update(children(child))  # the keeper's: the recorder and its like
         perf = subprocess.Popen(["perf", "record", "-q", "-a", "-g", "-F", "4999", "-o", data], stderr=subprocess.DEVNULL)
         time.sleep(0.5)
+        follower = threading.Thread(target=follow, args=(daemon.process.pid, ours, ends))
+        follower.start()
         for _ in range(PROGRAMS):
             assert daemon.execute("print('hi')").json()["status"] == "success"
         perf.send_signal(2)
         perf.wait()
+        ends.set()
+        follower.join()
+    return ours
 
 
-def stacks(data):
+def stacks(data, ours):
     """Tuples of names, the process first, and how often each was seen."""
     counts = collections.Counter()
-    text = subprocess.run(["perf", "script", "-i", data, "-F", "comm,ip,sym"], capture_output=True, text=True).stdout
+    text = subprocess.run(["perf", "script", "-i", data, "-F", "comm,pid,ip,sym"], capture_output=True, text=True).stdout
     for block in text.split("\n\n"):
         lines = block.strip("\n").split("\n")
-        process = lines[0].strip()
-        if not OURS.match(process):
+        process, _, pid = lines[0].strip().rpartition(" ")
+        process = process.strip()
+        if pid not in ours:
             continue
         names = [re.sub(r"\+0x.*", "", line.split(None, 1)[1]) if len(line.split(None, 1)) > 1 else "?" for line in lines[1:]]
         counts[(process, *reversed([name if name != "[unknown]" else "?" for name in names]))] += 1
@@ -80,8 +100,7 @@ def draw(counts):
 
 
 with tempfile.NamedTemporaryFile(prefix="nacre-perf-") as file:
-    sample(file.name)
-    counts = stacks(file.name)
+    counts = stacks(file.name, sample(file.name))
 target.write_text(draw(counts))
 shares = collections.Counter()
 for stack, n in counts.items():

@@ -26,13 +26,13 @@ given = options.parse_args()
 os.environ["NACRE_BUILD"] = str(given.build.resolve())
 sys.path.insert(0, str(HERE.parent / "tests/func"))
 
+from exec import Helper, bwrap, hide_unified, oci  # noqa: E402
+from results import put  # noqa: E402
 from serving import Daemon  # noqa: E402
 
 PYTHON, NODE = "/usr/bin/python3", "/usr/bin/node"
 HELLO = "print('hi')"
 FRAME = "import numpy, pandas\nframe = pandas.DataFrame({'a': numpy.arange(100), 'b': 1})\nprint(frame.groupby('b').a.sum()[1])"
-BWRAP = ["bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib",
-         "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
 
 
 class Client:
@@ -119,7 +119,7 @@ def throughput(daemon, seconds):
 
     rates = {"nacre serve": rate(ours, seconds), "bare python3": rate(lambda: lambda: bare(PYTHON, "-c", HELLO), seconds)}
     if shutil.which("bwrap"):
-        rates["bubblewrap + python3"] = rate(lambda: lambda: bare(*BWRAP, PYTHON, "-c", HELLO), seconds)
+        rates["bubblewrap + python3"] = rate(lambda: lambda: bare(*bwrap([PYTHON, "-c", HELLO])), seconds)
     lines = ["| 8 clients, Python hello | per second | nacre serve to it | goal |", "|---|---|---|---|"]
     goals = {"bare python3": "5", "bubblewrap + python3": "8"}
     return lines + [f"| {name} | {value:.0f} | {rates['nacre serve'] / value:.2f} | {goals.get(name, '')} |" for name, value in rates.items()]
@@ -172,17 +172,31 @@ def chart(bars):
     return "\n".join([*out, "</svg>", ""])
 
 
-def write(lines, bars):
-    results = HERE / "RESULTS.md"
-    begin, end = "<!-- warm -->", "<!-- /warm -->"
-    text = results.read_text()
-    section = "\n".join([begin, *lines, end])
-    if begin in text:
-        text = text[:text.index(begin)] + section + text[text.index(end) + len(end):]
-    else:
-        text += "\n" + section + "\n"
-    results.write_text(text)
-    (HERE / "warm.svg").write_text(chart(bars))
+def peers(client, rounds):
+    """Python hello in a fresh box of others, in turn with ours; with an engine and NACRE_BENCH_IMAGE, Docker's too."""
+    with tempfile.TemporaryDirectory(prefix="nacre-bench-") as name:
+        helper, shy = Helper(0), Helper(0, hide_unified)
+        words, image = [PYTHON, "-c", HELLO], os.environ.get("NACRE_BENCH_IMAGE")
+        rows = {"bare": (helper, lambda: words)}
+        if shutil.which("bwrap"):
+            rows["bubblewrap"] = helper, lambda: bwrap(words)
+        for runtime, who in (("crun", shy), ("runc", helper)):
+            if shutil.which(runtime):
+                rows[runtime] = who, oci(runtime, pathlib.Path(name), words)
+        if image and shutil.which("docker"):
+            rows["docker"] = helper, lambda: [shutil.which("docker"), "run", "--rm", "--network", "none", image, *words]
+        times, ours = {row: [] for row in rows}, []
+        for _ in range(rounds):
+            ours.append(timed(client.execute, HELLO))
+            for row, (who, make) in rows.items():
+                ms, status = who.time(make())
+                assert status == 0, row
+                times[row].append(ms)
+        helper.close()
+        shy.close()
+    lines = ["| Python hello, one at a time | p50 ms | p99 ms | nacre serve's p50 to it |", "|---|---|---|---|"]
+    return lines + [f"| {row} | {percentile(found, 0.5):.2f} | {percentile(found, 0.99):.2f} | 1/{percentile(found, 0.5) / percentile(ours, 0.5):.1f} |"
+                    for row, found in {"nacre serve": ours, **times}.items()]
 
 
 def main():
@@ -196,7 +210,10 @@ def main():
     with Daemon(home / "a") as daemon:
         time.sleep(2)
         table, bars = latency(Client(daemon), rounds)
-        lines += table + [""] + throughput(daemon, seconds) + [""]
+        lines += table + [""]
+        if os.getuid() == 0:
+            lines += peers(Client(daemon), rounds // 4) + [""]
+        lines += throughput(daemon, seconds) + [""]
         time.sleep(3)
         sizes = waiting_memory(daemon)
         if sizes:
@@ -204,7 +221,8 @@ def main():
     lines.append(burst(home / "b", 100 if given.quick else 500))
     print("\n".join(lines))
     if given.write:
-        write(lines, bars)
+        put("warm", "\n".join(lines))
+        (HERE / "warm.svg").write_text(chart(bars))
     shutil.rmtree(home, ignore_errors=True)
 
 

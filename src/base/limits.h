@@ -99,8 +99,8 @@
 #define NC_MONITOR_PROCESSES_MAX 4096U
 /* Samples that a monitor keeps: an hour of one per second. */
 #define NC_MONITOR_RING_MAX 3600U
-/* Boxes that `nacre top` shows. */
-#define NC_BOXES_MAX 1024U
+/* Boxes that one spawner keeps alive at once, and that `nacre top` shows. */
+#define NC_BOXES_MAX 4096U
 
 /* The JSON body of one line of the journal; with its envelope it fits one message and one line. */
 #define NC_RECORD_BODY_MAX (60U * 1024)

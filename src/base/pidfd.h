@@ -40,4 +40,7 @@ int nc_fork(int *ret_pidfd);
 /* Ends a forked child without running the parent's atexit handlers or flushing its streams. */
 _Noreturn void nc_child_exit(int status);
 
+/* Becomes the program that is open, or says why not: -errno. Both lists end in NULL. */
+int nc_become(int program_fd, char *const *argv, char *const *env);
+
 #endif

@@ -16,6 +16,7 @@
 static struct nc_start_args args;
 
 static const struct nc_option options[] = {
+	NC_OPTION_ALL_CPUS(args),
 	NC_OPTION_MAX_QUEUED(args),
 	NC_OPTION_MAX_RUNNING(args),
 	NC_OPTION_ALL_MEMORY(args),

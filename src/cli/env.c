@@ -34,7 +34,7 @@ static const struct nc_option build_options[] = {
 	{.name = "json", .help = "Print one JSON object", .flag = &arg_json},
 	{.name = "lang",
 		.value = "LANGUAGE",
-		.help = "python (built in) or javascript",
+		.help = "python (built in), javascript; or go for its build cache",
 		.text = &arg_lang},
 	{.name = "verbose", .help = "Print what the installer says", .flag = &arg_verbose},
 	{0},
@@ -192,9 +192,12 @@ static int check_packages(
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 
+	if (n_words == 0 && language >= 0 && nc_warmer_of(language))
+		return 0;
 	if (language < 0 || !nc_installer_of(language))
 		return nc_err_set(err, -EINVAL,
-			"Option '--lang': packages are installed for python and javascript");
+			"Option '--lang': packages are installed for python and javascript; go has "
+			"a build cache, without any");
 	if (n_words == 0)
 		return nc_err_set(err, -EINVAL, "Name packages: nacre env build PACKAGE...");
 	for (int i = 0; i < n_words; i++)
@@ -209,8 +212,9 @@ static void print_built(const json_t *answer)
 	const char *key = json_string_value(json_object_get(answer, "environment"));
 	const json_t *packages = json_object_get(answer, "packages");
 
-	printf("%.*s %s:", key ? KEY_SHOWN : 4, key ? key : "None",
-		json_string_value(json_object_get(answer, "state")));
+	printf("%.*s %s:%s", key ? KEY_SHOWN : 4, key ? key : "None",
+		json_string_value(json_object_get(answer, "state")),
+		json_array_size(packages) == 0 ? " build cache" : "");
 	for (size_t i = 0; i < json_array_size(packages); i++) {
 		const json_t *package = json_array_get(packages, i);
 
@@ -310,7 +314,7 @@ static void print_entry(const json_t *entry)
 		json_string_value(json_object_get(entry, "used")));
 	for (size_t i = 0; i < json_array_size(asked); i++)
 		printf(" %s", json_string_value(json_array_get(asked, i)));
-	fputs("\n", stdout);
+	fputs(language && json_array_size(asked) == 0 ? " (build cache)\n" : "\n", stdout);
 }
 
 static int run_list(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

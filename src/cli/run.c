@@ -596,6 +596,18 @@ static int finish(json_t *reply, struct nacre_err *err)
 	return code;
 }
 
+/* For packages there must be a place; a compiler without a place for its cache takes longer. */
+static int open_environments(struct nc_environments *all, const struct nc_config *config,
+	bool for_packages, bool ranges, struct nacre_err *err)
+{
+	struct nacre_err ignored = {0};
+	int r = nc_environments_open(all, config, true, ranges, for_packages ? err : &ignored);
+
+	if (!for_packages)
+		return 0;
+	return r < 0 ? r : nc_environments_open_source(all, config, err);
+}
+
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	struct nc_spawn_setup setup = {.ready = 1, .witness_fd = -EBADF};
@@ -622,10 +634,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = read_policies(cli->config, &request, &policies, err);
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
-	if (r == 0 && request.packages.count > 0)
-		r = nc_environments_open(&environments, cli->config, true, ranges, err);
-	if (r == 0 && request.packages.count > 0)
-		r = nc_environments_open_source(&environments, cli->config, err);
+	if (r == 0)
+		r = open_environments(
+			&environments, cli->config, request.packages.count > 0, ranges, err);
 	if (r < 0)
 		return r;
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);

@@ -40,7 +40,7 @@
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
-#define SANDBOXES_MAX 500
+#define SANDBOXES_MAX 2000
 /* For the spawner, above the most that draining may take. */
 #define PATIENCE_S 4000
 #define HEAD_MS 10000
@@ -59,6 +59,7 @@ static const char *arg_state, *arg_certificate, *arg_key;
 static bool arg_insecure, arg_no_respawn, arg_no_warm;
 
 static const struct nc_option options[] = {
+	NC_OPTION_ALL_CPUS(args),
 	{.name = "insecure",
 		.help = "Listen for other machines without keys or without TLS",
 		.flag = &arg_insecure},
@@ -263,11 +264,13 @@ static char *const *again(bool has_config)
 	static char *words[16];
 	static char name[] = "nacre", config[] = "--config", here[] = ".", verb[] = "serve",
 		    insecure[] = "--insecure", no_cache[] = "--no-cache", no_warm[] = "--no-warm",
-		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory";
+		    running[] = "--max-running", queued[] = "--max-queued", memory[] = "--memory",
+		    cpus[] = "--cpus";
 	const struct {
 		char *option;
 		const char *value;
-	} values[] = {{running, args.running}, {queued, args.queued}, {memory, args.memory}};
+	} values[] = {{running, args.running}, {queued, args.queued}, {memory, args.memory},
+		{cpus, args.cpus}};
 	size_t n = 0;
 
 	words[n++] = name;
@@ -518,6 +521,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
 	setup.warm = !arg_no_warm;
+	setup.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)

@@ -72,6 +72,10 @@ static int read_bounds(
 	if (args->memory && (nc_parse_size(args->memory, MB, &start->memory_bytes) < 0 ||
 				    start->memory_bytes < MB))
 		return wrong("memory", args->memory, "a size such as 4GB", err);
+	/* one each is what programs get that ask for nothing */
+	start->cpu_milli = 1000 * start->running;
+	if (args->cpus && nc_parse_milli(args->cpus, 10, 1024000, &start->cpu_milli) < 0)
+		return wrong("cpus", args->cpus, "a number of cores from 0.01 to 1024", err);
 	return 0;
 }
 _Static_assert(
@@ -198,5 +202,6 @@ struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_c
 		.say = start->say,
 		.max_running = start->running,
 		.max_queued = start->queued,
-		.memory_bytes = start->memory_bytes};
+		.memory_bytes = start->memory_bytes,
+		.cpu_milli = start->cpu_milli};
 }

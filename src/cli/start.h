@@ -13,7 +13,7 @@
 
 /* The options that both have, as they were given; NULL: not at all. */
 struct nc_start_args {
-	const char *running, *queued, *memory;
+	const char *running, *queued, *memory, *cpus;
 	bool no_cache;
 };
 
@@ -32,13 +32,18 @@ struct nc_start_args {
 		.name = "memory", .value = "SIZE",                                                 \
 		.help = "Memory that they may be allowed together", .text = &(args).memory         \
 	}
+#define NC_OPTION_ALL_CPUS(args)                                                                   \
+	{                                                                                          \
+		.name = "cpus", .value = "N",                                                      \
+		.help = "CPU cores that they may be allowed together", .text = &(args).cpus        \
+	}
 #define NC_OPTION_NO_CACHE(args)                                                                   \
 	{                                                                                          \
 		.name = "no-cache", .help = "Keep no compiled programs", .flag = &(args).no_cache  \
 	}
 
 struct nc_start {
-	uint64_t running, queued, memory_bytes; /* the bounds */
+	uint64_t running, queued, memory_bytes, cpu_milli; /* the bounds */
 	bool ranges;
 	struct nc_spawn spawn;
 	int cache_fd;  /* or -EBADF */

@@ -40,9 +40,8 @@ _Noreturn static void become_egress(
 		_exit(125);
 	r = nc_privilege_become_egress(ranges);
 	if (r == 0)
-		(void)fexecve(program_fd, argv, environment);
-	(void)dprintf(STDERR_FILENO, "nacre: Start nacre-egress: %s\n",
-		nc_errno_text(r < 0 ? r : -errno));
+		r = nc_become(program_fd, argv, environment);
+	(void)dprintf(STDERR_FILENO, "nacre: Start nacre-egress: %s\n", nc_errno_text(r));
 	_exit(125);
 }
 

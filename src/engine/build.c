@@ -126,11 +126,15 @@ static void fail(struct nc_build *build, const char *status)
 
 static void report_progress(struct nc_build *build, const char *verb)
 {
+	const char *language = nc_runtimes[build->spec.language]->name;
 	char text[128];
 
-	(void)snprintf(text, sizeof(text), "%s %zu package%s for %s ...", verb,
-		build->spec.n_packages, build->spec.n_packages == 1 ? "" : "s",
-		nc_runtimes[build->spec.language]->name);
+	if (build->spec.n_packages > 0)
+		(void)snprintf(text, sizeof(text), "%s %zu package%s for %s ...", verb,
+			build->spec.n_packages, build->spec.n_packages == 1 ? "" : "s", language);
+	else
+		(void)snprintf(
+			text, sizeof(text), "%s the build cache of %s, once ...", verb, language);
 	if (build->spec.progress)
 		build->spec.progress(build->spec.context, text);
 }
@@ -283,7 +287,7 @@ static json_t *make_lock(const struct nc_build *build)
 	for (size_t i = 0; asked && i < build->spec.n_packages; i++)
 		(void)json_array_append_new(asked, json_string(build->spec.packages[i]));
 	nc_clock_stamp(built);
-	return json_pack("{s:s, s:o, s:O, s:O, s:s, s:s}", "language",
+	return json_pack("{s:s, s:o, s:O, s:O, s:s?, s:s}", "language",
 		nc_runtimes[build->spec.language]->name, "asked", asked, "packages",
 		json_object_get(build->answer, "packages"), "interpreter",
 		json_object_get(build->answer, "interpreter"), "source", source_path(build),
@@ -365,26 +369,32 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 }
 
 /* Proxies and certificates for whoever goes through the door, and where to go. */
-static void fill_env(struct nc_build *build)
+static void add_index_words(const struct nc_build *build, struct nc_buf *words)
 {
 	static const char certificates[] = "/etc/ssl/certs/ca-certificates.crt";
 	const struct nc_value *index =
 		&build->spec.environments->source[build->spec.language].config->index;
-	nc_buf_cleanup struct nc_buf words = NC_BUF(64U * 1024);
-	const char *list[64] = {NULL}, *word;
-	size_t n = 0;
 
-	if (!build->reach || build->step != STEP_INSTALL) {
-		nc_env_fill(&build->env, "/workspace", "/tmp", NULL);
-		return;
-	}
-	nc_buf_adds(&words, "NACRE_INDEX=");
+	nc_buf_adds(words, "NACRE_INDEX=");
 	for (size_t i = 0; i < index->n_list; i++)
-		nc_buf_addf(&words, "%s%s", i > 0 ? " " : "", index->list[i]);
-	nc_buf_addf(&words, "%cPIP_CERT=%s%cNODE_EXTRA_CA_CERTS=%s%c", '\0', certificates, '\0',
+		nc_buf_addf(words, "%s%s", i > 0 ? " " : "", index->list[i]);
+	nc_buf_addf(words, "%cPIP_CERT=%s%cNODE_EXTRA_CA_CERTS=%s%c", '\0', certificates, '\0',
 		certificates, '\0');
 	for (const char *const *proxy = nc_egress_variables(); *proxy; proxy++)
-		nc_buf_add(&words, *proxy, strlen(*proxy) + 1);
+		nc_buf_add(words, *proxy, strlen(*proxy) + 1);
+}
+
+static void fill_env(struct nc_build *build)
+{
+	nc_buf_cleanup struct nc_buf words = NC_BUF(64U * 1024);
+	const char *list[64] = {NULL}, *word;
+	size_t n = 0, ignored;
+
+	if (build->reach && build->step == STEP_INSTALL)
+		add_index_words(build, &words);
+	else if (build->spec.n_packages == 0) /* as its compiler has it, or it warms in vain */
+		(void)nc_runtime_argv(nc_runtimes[build->spec.language]->compile.env, "",
+			"/tmp/warm", NULL, 0, &words, &ignored);
 	for (word = nc_buf_text(&words);
 		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
 		word += strlen(word) + 1)
@@ -508,7 +518,8 @@ static void install(struct nc_build *build)
 	struct nacre_err *err = &build->result.err;
 	int r;
 
-	if (!nc_environments_have_source(all, build->spec.language)) {
+	if (build->installer->source_key &&
+		!nc_environments_have_source(all, build->spec.language)) {
 		nc_err_set(err, -ENOENT,
 			"packages: not all of them are in the image, and there is no place to "
 			"install them from: set %s in nacre.yaml to a %s, or %s to an index",
@@ -533,7 +544,7 @@ static void install(struct nc_build *build)
 				     : "Lock the environment");
 	} else {
 		build->step = STEP_INSTALL;
-		report_progress(build, "installing");
+		report_progress(build, build->spec.n_packages > 0 ? "installing" : "filling");
 		r = open_stage(build, err);
 		if (r == 0)
 			r = open_index(build, err);
@@ -591,7 +602,8 @@ int nc_build_start(const struct nc_build_spec *spec, struct nc_build **ret_build
 		return -ENOMEM;
 	}
 	*build = (struct nc_build){.spec = *spec,
-		.installer = nc_installer_of(spec->language),
+		.installer = spec->n_packages > 0 ? nc_installer_of(spec->language)
+						  : nc_warmer_of(spec->language),
 		.timer = timer,
 		.stage = {.dir_fd = -EBADF},
 		.layer_fd = -EBADF,

@@ -27,6 +27,7 @@
 struct waiting {
 	struct nc_execution *execution;
 	char *body;	      /* of the line, until it is sent */
+	char *times;	      /* of the line about performance, which nobody waits for */
 	unsigned int answers; /* that are still to come; the last one is the receipt */
 	int error;	      /* the first that a blob met */
 	bool hopeless;	      /* it cannot be told */
@@ -48,11 +49,13 @@ struct nc_chronicle {
 
 static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json_t *receipt)
 {
-	struct nc_execution *execution = waiting->execution;
-
+	chronicle->written(waiting->execution, receipt);
+	if (waiting->times && !chronicle->gone)
+		(void)nc_record_note(
+			chronicle->record, NC_RECORD_PERFORMANCE, "execution", waiting->times);
+	free(waiting->times);
 	free(waiting->body);
 	free(waiting);
-	chronicle->written(execution, receipt);
 }
 
 static struct waiting *unlink_first(struct waiting **first, struct waiting ***end)
@@ -131,7 +134,7 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 	int r = code ? send_blob(chronicle, waiting, code, strlen(code), -EBADF) : -ENOMEM;
 
 	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
-		if (said->output[i].error == 0)
+		if (said->output[i].error == 0 && said->output[i].bytes > 0)
 			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
 				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
@@ -358,7 +361,17 @@ static char *line_of(const struct nc_execution *execution, const json_t *reply)
 	return json_dumps(body, JSON_COMPACT);
 }
 
-/* Lines of the other kinds: what was refused, and how long it took. */
+/* How long it took, for a line of its own. */
+static char *times_of(const struct nc_execution *execution, const json_t *reply)
+{
+	cleanup_json json_t *performance = json_pack("{s:s, s:O, s:O}", "id", execution->id,
+		"timings", json_object_get(reply, "timings"), "resource_usage",
+		json_object_get(reply, "resource_usage"));
+
+	return performance ? json_dumps(performance, JSON_COMPACT) : NULL;
+}
+
+/* What was refused, in a line of its own. */
 static void note(
 	struct nc_chronicle *chronicle, const struct nc_execution *execution, const json_t *reply)
 {
@@ -366,20 +379,17 @@ static void note(
 	const json_t *alerts = json_object_get(reply, "alerts");
 	bool blocked = nc_streq(json_string_value(json_object_get(reply, "status")), "blocked");
 	const char *event = json_array_size(alerts) > 0 ? "alert" : blocked ? "blocked" : "denied";
-	cleanup_json json_t *security = json_pack("{s:s, s:O, s:O, s:O, s:O}", "id", execution->id,
-		"error", json_object_get(reply, "error"), "risk", json_object_get(reply, "risk"),
-		"denials", denials, "alerts", alerts);
-	cleanup_json json_t *performance = json_pack("{s:s, s:O, s:O}", "id", execution->id,
-		"timings", json_object_get(reply, "timings"), "resource_usage",
-		json_object_get(reply, "resource_usage"));
-	cleanup_free char *first = security ? json_dumps(security, JSON_COMPACT) : NULL;
-	cleanup_free char *second = performance ? json_dumps(performance, JSON_COMPACT) : NULL;
+	cleanup_json json_t *security = NULL;
+	cleanup_free char *text = NULL;
 
-	/* if the recorder is gone the line itself tells */
-	if (first && (blocked || json_array_size(denials) > 0 || json_array_size(alerts) > 0))
-		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY, event, first);
-	if (second)
-		(void)nc_record_note(chronicle->record, NC_RECORD_PERFORMANCE, "execution", second);
+	if (!blocked && json_array_size(denials) == 0 && json_array_size(alerts) == 0)
+		return;
+	security = json_pack("{s:s, s:O, s:O, s:O, s:O}", "id", execution->id, "error",
+		json_object_get(reply, "error"), "risk", json_object_get(reply, "risk"), "denials",
+		denials, "alerts", alerts);
+	text = security ? json_dumps(security, JSON_COMPACT) : NULL;
+	if (text) /* if the recorder is gone the line itself tells */
+		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY, event, text);
 }
 
 void nc_chronicle_note(
@@ -408,7 +418,8 @@ void nc_chronicle_end(
 		chronicle->written(execution, json_null());
 		return;
 	}
-	*waiting = (struct waiting){.execution = execution, .body = body};
+	*waiting = (struct waiting){
+		.execution = execution, .body = body, .times = times_of(execution, reply)};
 	note(chronicle, execution, reply);
 	*chronicle->waiting_end = waiting;
 	chronicle->waiting_end = &waiting->next;

@@ -24,7 +24,6 @@ struct nc_engine {
 	struct nc_hub *hub;
 	struct nc_chronicle *chronicle; /* NULL: nothing is recorded */
 	struct nc_pool *pool;		/* NULL: nothing is started ahead of need */
-	struct nc_book *own_policies;	/* NULL: they came with the setup */
 	uv_idle_t *turn;		/* begins what is waiting, from the loop */
 	struct nc_execution *queue, **queue_end;
 	struct nc_execution *running;
@@ -93,8 +92,6 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 
 		if (needs_no_box(*at))
 			return at;
-		if (engine->setup.max_running_each && running >= engine->setup.max_running_each)
-			continue;
 		if (best && (*at)->request.priority < (*best)->request.priority)
 			continue;
 		if (best && (*at)->request.priority == (*best)->request.priority &&
@@ -246,6 +243,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
 			nc_output_init(&execution->step[i].output[j], NC_INLINE_MAX);
 	nc_environment_init(&execution->environment);
+	nc_environment_init(&execution->warmth);
 	if (nc_id_new("ex", execution->id) < 0) {
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");
@@ -364,16 +362,13 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	engine->queue_end = &engine->queue;
 	turn->data = engine;
 	(void)uv_idle_init(setup->loop, turn); /* cannot fail */
-	if (!setup->policies) {
-		r = nc_book_new(setup->config, &engine->own_policies);
-		engine->setup.policies = engine->own_policies;
-	}
-	if (r == 0 && setup->record)
+	if (setup->record)
 		r = nc_chronicle_new(setup->loop, setup->record, setup->record_returns, on_written,
 			setup->say, &engine->chronicle);
 	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
 		r = nc_pool_new(setup->loop, engine->hub,
-			(enum nc_warm)setup->config->serve.warm.number, setup->say, &engine->pool);
+			(enum nc_warm)setup->config->serve.warm.number, setup->meminfo_fd,
+			setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);
 	else
@@ -397,7 +392,6 @@ void nc_engine_free(struct nc_engine *engine)
 		engine->running = execution->next;
 		nc_execution_free(execution);
 	}
-	nc_book_free(engine->own_policies);
 	uv_close((uv_handle_t *)engine->turn, close_turn);
 	free(engine);
 }

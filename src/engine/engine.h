@@ -28,7 +28,7 @@ struct nc_engine_setup {
 	struct nc_spawn *spawn; /* greeted */
 	int landlock;		/* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
-	struct nc_book *policies; /* that requests may name; NULL: the shipped ones */
+	struct nc_book *policies; /* that requests may name */
 	const char *policy;	  /* of requests that name none; NULL: the configured one */
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
 	const struct nc_environments *environments; /* for packages; NULL: there are none */
@@ -37,12 +37,12 @@ struct nc_engine_setup {
 	bool record_returns; /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
-	bool warm;		 /* keep boxes and interpreters ready ahead of need */
-	size_t max_running;	 /* executions that have a box at once */
-	size_t max_queued;	 /* more are refused */
-	uint64_t memory_bytes;	 /* that running ones may be allowed together; 0: no matter */
-	uint64_t cpu_milli;	 /* the same for thousandths of cores */
-	size_t max_running_each; /* of one tenant; 0: no matter */
+	bool warm;	       /* keep boxes and interpreters ready ahead of need */
+	int meminfo_fd;	       /* /proc/meminfo, with warm; or -EBADF */
+	size_t max_running;    /* executions that have a box at once */
+	size_t max_queued;     /* more are refused */
+	uint64_t memory_bytes; /* that running ones may be allowed together; 0: no matter */
+	uint64_t cpu_milli;    /* the same for thousandths of cores */
 };
 
 /* Who is told of an execution. All calls come from the loop. */

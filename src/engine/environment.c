@@ -171,12 +171,16 @@ static int add_packages(struct nc_digest *digest, enum nc_language language,
 void nc_environment_key(const struct nc_environments *all, enum nc_language language,
 	const char *const *packages, size_t n_packages, char key[static NC_KEY_SIZE])
 {
+	const struct nc_installer *installer =
+		n_packages > 0 ? nc_installer_of(language) : nc_warmer_of(language);
 	struct nc_digest *digest = nc_digest_new();
 	int r;
 
 	nc_digest_text(digest, FORMAT);
 	nc_digest_text(digest, nc_runtimes[language]->name);
-	nc_digest_program(digest, nc_installer_of(language)->interpreter);
+	nc_digest_program(digest, installer->interpreter);
+	if (n_packages == 0)
+		nc_digest_text(digest, installer->install);
 	nc_digest_text(digest, all->source[language].path ? all->source[language].path : "");
 	for (size_t i = 0; nc_environments_have_index(all, language) &&
 			   i < all->source[language].config->index.n_list;

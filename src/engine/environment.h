@@ -10,7 +10,8 @@
  *	<key>/lock.json		what is in it, and where each part came from
  *	<key>/used		whose time of change says when it was used last
  *
- * and is never changed. Whoever uses one holds a shared lock on its directory; it is removed only
+ * and is never changed. One without packages is the build cache of a compiler (nc_warmer_of()).
+ * Whoever uses one holds a shared lock on its directory; it is removed only
  * under an exclusive one. Whoever builds one holds a lock on .build-<key>.
  */
 #ifndef NC_ENVIRONMENT_H
@@ -63,7 +64,10 @@ bool nc_environments_have_index(const struct nc_environments *all, enum nc_langu
 /* The most that one may take. */
 uint64_t nc_environments_each(const struct nc_environments *all);
 
-/* The key of an environment; the order of packages does not matter. "" without memory. */
+/*
+ * The key of an environment; the order of packages does not matter. Without any it is the build
+ * cache of the language's compiler. "" without memory.
+ */
 void nc_environment_key(const struct nc_environments *all, enum nc_language language,
 	const char *const *packages, size_t n_packages, char key[static NC_KEY_SIZE]);
 

@@ -16,10 +16,14 @@
 #include "box/outcome.h"
 #include "engine/decoys.h"
 #include "engine/hooks.h"
+#include "engine/installer.h"
 #include "engine/pool.h"
 #include "engine/programs.h"
 #include "engine/vigil.h"
 #include "engine/work.h"
+
+/* What a build cache may need: Go's library takes 144 MB. */
+#define WARMTH_ROOM (512ULL << 20)
 
 static const struct nc_stage *stage_of(const struct nc_execution *execution)
 {
@@ -394,6 +398,64 @@ static void begin_stage(struct nc_execution *execution)
 	finish(execution);
 }
 
+/* The build cache is there; or it is not, and compiling takes longer. */
+static void on_warmth(void *context, struct nc_build_result *result)
+{
+	struct nc_execution *execution = context;
+
+	execution->build = NULL;
+	execution->warmth = result->environment;
+	nc_environment_init(&result->environment);
+	if (execution->cancelled) {
+		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
+		finish(execution);
+		return;
+	}
+	begin_stage(execution);
+}
+
+/* The language of a step whose compiler is to run and has a cache; NC_LANGUAGE_INVALID: none. */
+static enum nc_language warmth_language(const struct nc_execution *execution)
+{
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (nc_warmer_of(execution->step[i].runtime->language) &&
+			!execution->step[i].from_cache)
+			return execution->step[i].runtime->language;
+	return NC_LANGUAGE_INVALID;
+}
+
+static int start_build(struct nc_execution *execution, enum nc_language language,
+	const struct nc_request_words *packages,
+	void (*done)(void *context, struct nc_build_result *result))
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
+	const struct nc_build_spec spec = {.environments = setup->environments,
+		.loop = setup->loop,
+		.hub = nc_engine_hub(execution->engine),
+		.host = &setup->spawn->host,
+		.network = setup->network,
+		.landlock = setup->landlock,
+		.language = language,
+		.packages = packages ? packages->words : NULL,
+		.n_packages = packages ? packages->count : 0,
+		.context = execution,
+		.progress = execution->listener.progress ? on_progress : NULL,
+		.done = done};
+
+	return nc_build_start(&spec, &execution->build);
+}
+
+/* Not where it would have no room: it would be made again for each program, and thrown away. */
+static void get_warmth(struct nc_execution *execution)
+{
+	const struct nc_environments *all = nc_engine_setup(execution->engine)->environments;
+	enum nc_language language = warmth_language(execution);
+
+	if (language < 0 || !all || nc_environments_each(all) < WARMTH_ROOM ||
+		start_build(execution, language, NULL, on_warmth) < 0)
+		begin_stage(execution);
+}
+
 /* The packages are there, or will not be. */
 static void on_packages(void *context, struct nc_build_result *result)
 {
@@ -409,26 +471,13 @@ static void on_packages(void *context, struct nc_build_result *result)
 	execution->environment_built = result->built;
 	execution->environment = result->environment;
 	nc_environment_init(&result->environment);
-	begin_stage(execution);
+	get_warmth(execution);
 }
 
 static void get_packages(struct nc_execution *execution)
 {
-	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
-	const struct nc_build_spec spec = {.environments = setup->environments,
-		.loop = setup->loop,
-		.hub = nc_engine_hub(execution->engine),
-		.host = &setup->spawn->host,
-		.network = setup->network,
-		.landlock = setup->landlock,
-		.language = execution->packages_language,
-		.packages = execution->request.packages.words,
-		.n_packages = execution->request.packages.count,
-		.context = execution,
-		.progress = execution->listener.progress ? on_progress : NULL,
-		.done = on_packages};
-
-	if (nc_build_start(&spec, &execution->build) == 0)
+	if (start_build(execution, execution->packages_language, &execution->request.packages,
+		    on_packages) == 0)
 		return;
 	(void)nc_execution_fail(execution, "internal_error", "Out of memory");
 	finish(execution);
@@ -447,7 +496,7 @@ void nc_execution_begin(struct nc_execution *execution)
 	else if (execution->request.packages.count > 0)
 		get_packages(execution);
 	else
-		begin_stage(execution);
+		get_warmth(execution);
 }
 
 void nc_execution_free(struct nc_execution *execution)
@@ -472,6 +521,7 @@ void nc_execution_free(struct nc_execution *execution)
 	json_decref(execution->kept);
 	json_decref(execution->packages);
 	nc_environment_close(&execution->environment);
+	nc_environment_close(&execution->warmth);
 	nc_build_drop(execution->build);
 	nc_access_free(execution->reach);
 	free(execution);

@@ -95,9 +95,10 @@ struct nc_execution {
 	enum nc_language packages_language; /* of the steps that have them */
 	struct nc_build *build;		    /* while it works */
 	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
-	json_t *packages;	 /* that there are; NULL: none were asked for, or not yet */
-	bool environment_built;	 /* for this execution */
-	struct nc_access *reach; /* NULL: nothing, or not yet */
+	json_t *packages;	      /* that there are; NULL: none were asked for, or not yet */
+	bool environment_built;	      /* for this execution */
+	struct nc_environment warmth; /* the build cache of its compilers; dir_fd -EBADF: none */
+	struct nc_access *reach;      /* NULL: nothing, or not yet */
 	/* the command that runs */
 	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
 	size_t decoys_touched;

@@ -30,7 +30,7 @@ struct nc_installer {
 	const char *const *words; /* runs a program that is the next argument; NULL-terminated */
 	const char *probe;	  /* looks whether the image has packages; NULL: it never does */
 	const char *install;
-	const char *source_key;	 /* of the configuration: where packages come from */
+	const char *source_key;	 /* of the configuration: where packages come from; or NULL */
 	const char *source_noun; /* what that is */
 	const char *index_key;	 /* the same for an index */
 	const char *fix;	 /* how the installer is had on Debian */
@@ -42,6 +42,12 @@ enum nc_language nc_installer_language(enum nc_language language);
 
 /* NULL: nothing is installed for this language. */
 const struct nc_installer *nc_installer_of(enum nc_language language);
+
+/*
+ * What fills the cache of a compiler with what every program is built from, its own library; NULL:
+ * it has none. An installer without packages or a source, in the environment of the compile step.
+ */
+const struct nc_installer *nc_warmer_of(enum nc_language language);
 
 /* Whether a valid name of a package is one for this language: pip and npm differ. */
 bool nc_installer_takes(enum nc_language language, const char *package);

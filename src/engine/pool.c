@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/pressure.h"
 #include "engine/work.h"
 #include "policy/policy.h"
 
@@ -90,6 +91,8 @@ struct nc_pool {
 	uv_timer_t *timer;
 	struct nc_buf object; /* as nacre-files takes it */
 	enum nc_warm warm;
+	int meminfo_fd;
+	bool pressed; /* the host has no memory for what may not be needed */
 	bool ends;
 	struct zygote zygote[ZYGOTES_MAX];
 	struct zygote neutral; /* boxes without an interpreter, for whatever comes */
@@ -103,6 +106,12 @@ struct nc_pool {
 static size_t object_size(void)
 {
 	return (size_t)(nc_zygote_object_end - nc_zygote_object);
+}
+
+/* What is kept ready now. */
+static enum nc_warm level(const struct nc_pool *pool)
+{
+	return pool->pressed ? NC_WARM_NOTHING : pool->warm;
 }
 
 static const struct nc_box_limits usual = {.memory_bytes = 1024 * MB,
@@ -283,7 +292,7 @@ static void follow_rate(struct zygote *zygote, uint64_t now)
 	zygote->arrived = 0;
 	wanted = (idle ? 1 : READY_MIN) + (unsigned int)(zygote->rate * AHEAD_S);
 	/* 0 ends those that a busy time has left waiting; one comes back with the next tick */
-	if (zygote->pool->warm == NC_WARM_NOTHING || (idle && zygote->ready > 1))
+	if (level(zygote->pool) == NC_WARM_NOTHING || (idle && zygote->ready > 1))
 		wanted = 0;
 	keep_ready(zygote, wanted);
 }
@@ -300,7 +309,7 @@ static void look_after(struct zygote *zygote, uint64_t now)
 {
 	uint64_t idle_ns = now - zygote->used_ns;
 
-	if (zygote->pool->warm > NC_WARM_INTERPRETERS) {
+	if (level(zygote->pool) > NC_WARM_INTERPRETERS) {
 		retire(zygote);
 	} else if (zygote->box_id == 0 && idle_ns < UNUSED_NS && zygote->failures < RETRIES_MAX &&
 		   now >= zygote->retry_ns) {
@@ -404,7 +413,7 @@ static void look_after_node(struct nc_pool *pool, uint64_t now)
 	node->rate += (node->arrived - node->rate) * SMOOTHING;
 	node->arrived = 0;
 	node->ready = node->used_ns == 0 || now - node->used_ns > IDLE_NS ||
-				      pool->warm > NC_WARM_INTERPRETERS
+				      level(pool) > NC_WARM_INTERPRETERS
 			      ? 0
 			      : 1 + (unsigned int)(node->rate * AHEAD_S);
 	if (node->ready > WAITERS_MAX)
@@ -417,6 +426,7 @@ static void on_tick(uv_timer_t *timer)
 	struct nc_pool *pool = timer->data;
 	uint64_t now = nc_clock_ns();
 
+	pool->pressed = nc_pressure_is_high(pool->meminfo_fd, pool->pressed);
 	for (size_t i = 0; i < ZYGOTES_MAX; i++)
 		if (pool->zygote[i].taken)
 			look_after(&pool->zygote[i], now);
@@ -466,7 +476,7 @@ static void count(struct zygote *zygote)
 {
 	zygote->used_ns = nc_clock_ns();
 	zygote->arrived++;
-	if (zygote->arrived > zygote->ready && zygote->pool->warm < NC_WARM_NOTHING)
+	if (zygote->arrived > zygote->ready && level(zygote->pool) < NC_WARM_NOTHING)
 		keep_ready(zygote, zygote->arrived + READY_MIN);
 }
 
@@ -478,7 +488,7 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
 	if (!pool)
 		return 0;
 	if (step->language.language == NC_PYTHON && object_size() > 0 &&
-		pool->warm == NC_WARM_INTERPRETERS && !nc_hooks_watches_imports(execution->terms))
+		level(pool) == NC_WARM_INTERPRETERS && !nc_hooks_watches_imports(execution->terms))
 		zygote = find(
 			pool, execution->request.tenant, imports_data(step->report) ? DATA : PLAIN);
 	if (zygote)
@@ -518,7 +528,7 @@ uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution
 {
 	uint64_t box_id = 0;
 
-	if (!pool || pool->script.size == 0 || pool->warm > NC_WARM_INTERPRETERS ||
+	if (!pool || pool->script.size == 0 || level(pool) > NC_WARM_INTERPRETERS ||
 		!suits_node(execution))
 		return 0;
 	pool->node.arrived++;
@@ -579,7 +589,7 @@ void nc_pool_warm(struct nc_pool *pool, enum nc_warm warm)
 		(void)find(pool, "", PLAIN);
 }
 
-int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm,
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int meminfo_fd,
 	void (*say)(const char *text), struct nc_pool **ret_pool)
 {
 	struct nc_pool *pool = calloc(1, sizeof(*pool));
@@ -591,6 +601,7 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm,
 		return -ENOMEM;
 	}
 	*pool = (struct nc_pool){.hub = hub,
+		.meminfo_fd = meminfo_fd,
 		.say = say,
 		.timer = timer,
 		.object = NC_BUF(16 * MB),

@@ -9,8 +9,11 @@
 
 struct nc_pool;
 
-/* Begins to warm up. Borrows everything until it is freed, before the hub. */
-int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm,
+/*
+ * Begins to warm up. Borrows everything until it is freed, before the hub. meminfo_fd: see
+ * engine/pressure.h; nothing is kept ready while memory is short.
+ */
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int meminfo_fd,
 	void (*say)(const char *text), struct nc_pool **ret_pool);
 void nc_pool_free(struct nc_pool *pool);
 

@@ -298,6 +298,15 @@ static const char *const *environment_words(
 	return nc_installer_of(execution->packages_language)->env;
 }
 
+/* What leads the compiler of a step to its cache; NULL: it has none. */
+static const char *const *warmth_words(
+	const struct nc_execution *execution, const struct nc_step_state *step)
+{
+	const struct nc_installer *warmer = nc_warmer_of(step->runtime->language);
+
+	return warmer && execution->warmth.dir_fd >= 0 ? warmer->env : NULL;
+}
+
 static int fill_words(struct nc_execution *execution, const struct nc_stage *stage)
 {
 	const struct nc_request *request = &execution->request;
@@ -315,8 +324,8 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	case NC_STAGE_COMPILE:
 		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
 		return r < 0 ? r
-			     : fill_env(execution, &paths, NULL, step->runtime->compile.env, NULL,
-				       NULL);
+			     : fill_env(execution, &paths, NULL, step->runtime->compile.env,
+				       warmth_words(execution, step), NULL);
 	case NC_STAGE_PROBE:
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
 		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL, NULL);
@@ -334,6 +343,18 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	}
 	files_words(execution, stage);
 	return 0;
+}
+
+static void add_layer(
+	struct nc_execution *execution, const struct nc_stage *stage, struct nc_command_spec *spec)
+{
+	bool build = is_build(stage, execution);
+	const struct nc_environment *shown = build ? &execution->warmth : &execution->environment;
+
+	if (shown->dir_fd < 0 || (build && !warmth_words(execution, &execution->step[stage->step])))
+		return;
+	execution->order.n_layers = 1;
+	spec->layer_fd[0] = shown->layer_fd;
 }
 
 static void reset(struct nc_execution *execution)
@@ -382,11 +403,10 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR |
 				(nc_access_has_guests(execution->reach) ? NC_ORDER_GUESTS : 0U);
-	/* what compilers are shown is what the key of their program covers */
-	if (stage->first && !is_build(stage, execution) && execution->environment.dir_fd >= 0) {
-		order->n_layers = 1;
-		spec->layer_fd[0] = execution->environment.layer_fd;
-	}
+	/* what compilers are shown is what the key of their program covers: a cache that was made
+	 * by the compiler alone is no more than that */
+	if (stage->first)
+		add_layer(execution, stage, spec);
 	order->argv = nc_word_view(&execution->argv);
 	order->env = nc_word_view(&execution->env);
 	spec->order = order;

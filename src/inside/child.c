@@ -170,6 +170,8 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 		STEP(report, "become the box's root", become(0));
 	(void)umask(022);
 	if (first->root) {
+		/* the one that takes long: the spawner need not wait for it */
+		STEP(report, "make a net namespace", checked(unshare(CLONE_NEWNET)));
 		r = nc_root_build(first->root, &step);
 		STEP(report, step, r);
 	}

@@ -39,7 +39,8 @@ enum nc_lend_fd {
 };
 
 struct nc_lend {
-	uint32_t can; /* enum nc_cgroup_can: what the groups hold */
+	uint32_t can;  /* enum nc_cgroup_can: what the groups hold */
+	uint32_t warm; /* 1: it is one of the next, and may take memory for that */
 };
 
 #endif

@@ -5,8 +5,8 @@
  * Theory of operation: the dynamic loader brings this object into the image's own interpreter
  * (LD_PRELOAD), and main() is ours. It initialises Python with the command line of the programs to
  * come, imports what they are likely to use, and then forks when the spawner asks for it. The fork
- * goes through a transit process, which enters the namespaces of a box (it owns their user
- * namespace, and has no other right) and forks once more; so the child is in the box's pid
+ * goes through a transit process with the same memory, which enters the namespaces of a box (it
+ * owns their user namespace, and has no other right) and forks; so the child is in the box's pid
  * namespace, and, the transit being gone, the spawner's own. There it locks itself in as every
  * payload does, by the same code, and waits for its order. An order that names another program,
  * or variables that an interpreter reads when it starts, is followed by execve() as always.
@@ -25,11 +25,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "inside/arena.h"
 #include "inside/child.h"
 #include "inside/hook.h"
 #include "inside/lend.h"
@@ -42,6 +44,21 @@
 #define SOURCE_MAX (16U << 20)
 /* No exit status: what a KeyboardInterrupt that nobody caught ends with is a signal. */
 #define INTERRUPTED 256
+
+/* For the few calls of the transit process, fork()'s handlers among them. */
+#define TRANSIT_STACK (64U << 10)
+/* What libc registers with the kernel, whatever more there is in it. */
+#define RSEQ_AREA_SIZE 32
+
+/* Where libc has the area that the kernel keeps up to date for it, if it has one. */
+__attribute__((weak)) extern const ptrdiff_t __rseq_offset;
+__attribute__((weak)) extern const unsigned int __rseq_size;
+
+struct transit {
+	const int *fds;
+	pid_t pid;
+	void *back[5];
+};
 
 typedef struct object object;
 struct status {
@@ -81,12 +98,17 @@ FROM_PYTHON void Py_DecRef(object *it);
 
 /*
  * What is easier said in Python. load: modules that are not there are no error. reseed: what no two
- * processes may have alike. begin: the program's own arguments and variables. finish: what the
- * interpreter does at its end, as far as the program can tell; the modules that were here before it
- * are left as they are, which saves most of the time that it takes.
+ * processes may have alike. warm: what most programs do, so that the memory that it changes is the
+ * child's own before the program comes. begin: the program's own arguments and variables. finish:
+ * what the interpreter does at its end, as far as the program can tell; the modules that were here
+ * before it are left as they are, which saves most of the time that it takes.
  */
 static const char helpers[] =
 	"import atexit, gc, os, sys, weakref\n"
+	"sample = '''def f(n):\\n    return [str(i) for i in range(n)]\\n"
+	"class C:\\n    def __init__(self):\\n        self.x = {'a': 1}\\n"
+	"try:\\n    C().x['b']\\nexcept KeyError as e:\\n    f'{e!r:>4}'.join(f(3))\\n"
+	"import sys\\nprint(end='')\\n'''\n"
 	"from importlib.machinery import SourceFileLoader\n"
 	"def load(names):\n"
 	"    global known\n"
@@ -106,6 +128,13 @@ static const char helpers[] =
 	"        loaded('tempfile')._name_sequence = None\n"
 	"    if loaded('numpy.random'):\n"
 	"        loaded('numpy.random').seed()\n"
+	"def warm():\n"
+	"    space = begin([], [b'='.join(pair) for pair in os.environb.items()])\n"
+	"    exec(compile(sample, sys.argv[0], 'exec', dont_inherit=True), space)\n"
+	"    del space, sys.path[0]\n"
+	"    exit_code(0)\n"
+	"    sweep()\n"
+	"    return flush()\n"
 	"def begin(argv, env):\n"
 	"    wanted = dict(word.split(b'=', 1) for word in env)\n"
 	"    coerced = os.environb.get(b'LC_CTYPE')\n"
@@ -146,12 +175,7 @@ static const char helpers[] =
 	"            sys.unraisablehook(type('', (), dict(exc_type=type(error), exc_value=error,\n"
 	"                exc_traceback=error.__traceback__, err_msg=None, object=stream)))\n"
 	"    return good\n"
-	"def finish():\n"
-	"    threads = sys.modules.get('threading')\n"
-	"    if threads:\n"
-	"        threads._shutdown()\n"
-	"    atexit._run_exitfuncs()\n"
-	"    good = flush()\n"
+	"def sweep():\n"
 	"    for name in 'last_type', 'last_value', 'last_traceback':\n"
 	"        if hasattr(sys, name):\n"
 	"            setattr(sys, name, None)\n"
@@ -170,6 +194,13 @@ static const char helpers[] =
 	"        for name in sorted(space, key=lambda name: name[:1] != '_' or name[:2] == '__'):\n"
 	"            if name != '__builtins__':\n"
 	"                space[name] = None\n"
+	"def finish():\n"
+	"    threads = sys.modules.get('threading')\n"
+	"    if threads:\n"
+	"        threads._shutdown()\n"
+	"    atexit._run_exitfuncs()\n"
+	"    good = flush()\n"
+	"    sweep()\n"
 	"    return flush() and good\n";
 
 static int (*real_main)(int, char **, char **);
@@ -255,53 +286,66 @@ static int receive(struct nc_lend *lend, int *fds)
 	return n >= NC_LEND_JOIN ? (int)n : -EBADMSG; /* there may be no groups */
 }
 
-/* In the transit process: makes the child, and ends with the errno of why not. */
-static int transit(const int *fds, int pid_fd)
+/*
+ * In the transit process, which has the zygote's memory while the zygote stands still: leaves the
+ * child's process id, or -errno. Its child goes back to where the zygote is, with memory of its
+ * own.
+ */
+static int pass(void *arg)
 {
 	static const int spaces[] = {
 		CLONE_NEWUSER, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, CLONE_NEWIPC, CLONE_NEWUTS};
-	pid_t pid;
+	struct transit *transit = arg;
 
 	for (int i = 0; i < (int)(sizeof(spaces) / sizeof(spaces[0])); i++)
-		if (setns(fds[NC_LEND_USER + i], spaces[i]) < 0)
-			_exit(errno);
-	pid = fork();
-	if (pid == 0)
-		return 0;
-	_exit(pid < 0 ? errno : -nc_fd_write_all(pid_fd, &pid, sizeof(pid)));
+		if (setns(transit->fds[NC_LEND_USER + i], spaces[i]) < 0) {
+			transit->pid = -errno;
+			_exit(0);
+		}
+	transit->pid = fork();
+	if (transit->pid == 0)
+		__builtin_longjmp(transit->back, 1);
+	if (transit->pid < 0)
+		transit->pid = -errno;
+	_exit(0);
 }
 
-/* Waits for the transit's end: not before is its child the spawner's. */
-static void pass_on(pid_t transit_pid, int from_fd, int to_fd)
+/* The kernel forgets the area of a process that has another's memory, and so of its children. */
+static void register_rseq(void)
 {
-	int status = 0;
-	pid_t pid;
+	const unsigned int signature = 0x53053053;
 
-	while (waitpid(transit_pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		fprintf(stderr, "zygote: lend a child: %s\n", nc_errno_text(WEXITSTATUS(status)));
-	else if (nc_fd_read_upto(from_fd, &pid, sizeof(pid)) == sizeof(pid))
-		(void)nc_fd_write_all(to_fd, &pid, sizeof(pid)); /* or the box is gone */
+	if (&__rseq_size && __rseq_size > 0)
+		(void)syscall(SYS_rseq, (char *)__builtin_thread_pointer() + __rseq_offset,
+			RSEQ_AREA_SIZE, 0, signature);
 }
 
-/* Lends a child: 1 in the child. A pipe that nobody writes to tells the spawner of a failure. */
+/*
+ * Lends a child: 1 in the child. A pipe that nobody writes to tells the spawner of a failure. The
+ * child is the spawner's as soon as the transit has ended.
+ */
 static int lend_child(const int *fds)
 {
-	int ends[2];
+	static char stack[TRANSIT_STACK] __attribute__((aligned(16)));
+	static struct transit transit;
 	pid_t pid;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return 0;
+	transit.fds = fds;
+	transit.pid = -EAGAIN; /* unless it says otherwise */
 	PyOS_BeforeFork();
-	pid = fork();
-	if (pid == 0)
-		return transit(fds, ends[1]) == 0;
+	if (__builtin_setjmp(transit.back)) {
+		register_rseq();
+		return 1;
+	}
+	pid = clone(pass, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &transit);
 	PyOS_AfterFork_Parent();
-	(void)close(ends[1]);
-	if (pid > 0)
-		pass_on(pid, ends[0], fds[NC_LEND_PID]);
-	(void)close(ends[0]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (transit.pid >
+		0) /* else the spawner sees the pipe's end; so it does if the box is gone */
+		(void)nc_fd_write_all(fds[NC_LEND_PID], &transit.pid, sizeof(transit.pid));
+	else
+		fprintf(stderr, "zygote: lend a child: %s\n", nc_errno_text(-transit.pid));
 	return 0;
 }
 
@@ -439,7 +483,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 
 	nc_child_hold(&payload, &held);
 	PyOS_AfterFork_Child();
-	if (!call("reseed", NULL, 0))
+	if (!call("reseed", NULL, 0) || (lend->warm && !call("warm", NULL, 0)))
 		return 125;
 	nc_child_follow(&payload, &held, &program);
 	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)
@@ -515,6 +559,7 @@ static int zygote_main(int argc, char **argv, char **env)
 	leave_variable("LD_PRELOAD");
 	own_argv = argv;
 	own_env = copy_of(environ); /* Python adds to it */
+	nc_arena_begin();
 	PyConfig_InitPythonConfig(config);
 	status = PyConfig_SetBytesArgv(config, argc, argv);
 	if (status.type == 0)
@@ -528,6 +573,7 @@ static int zygote_main(int argc, char **argv, char **env)
 	text = PyBytes_FromString(modules ? modules : "");
 	if (!text || !call("load", &text, 1))
 		return fail("modules could not be loaded");
+	nc_arena_settle();
 	return serve();
 }
 

@@ -65,7 +65,8 @@ static bool diagnose(const struct nc_failure *failure, struct nc_diagnostic *dia
 
 /*
  * Debian's Go 1.19 brings the standard library compiled, for the default flags only: -trimpath or
- * CGO_ENABLED=0 would compile it again, which takes seconds (docs/languages.md).
+ * CGO_ENABLED=0 would compile it again, which takes seconds. Newer ones find it in a build cache
+ * that was filled with the same environment (docs/languages.md).
  */
 const struct nc_runtime nc_runtime_go = {
 	.language = NC_GO,

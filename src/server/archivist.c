@@ -341,7 +341,7 @@ _Noreturn static void be_archivist(struct archivist *me, int state_fd, int index
 		fprintf(stderr, "nacre serve: the history cannot be read: %s\n", err.message);
 	else
 		r = serve(me);
-	_exit(r < 0 ? 125 : 0);
+	nc_child_exit(r < 0 ? 125 : 0);
 }
 
 int nc_archive_start(int index_fd, int place_fd, int *ret_pidfd, struct nacre_err *err)

@@ -192,7 +192,7 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 	int r;
 
 	if (spec)
-		spaces |= CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+		spaces |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 	r = pose_as(nursery, box->owner);
 	if (r == 0)
 		r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
@@ -462,7 +462,7 @@ static int collect_lend(const struct nc_box *box, int *fds)
 static int send_lend(const struct nc_box *box, const int *fds, size_t n)
 {
 	const struct nc_cgroup *group = nc_box_group(box);
-	struct nc_lend lend = {.can = group ? group->parent->can : 0};
+	struct nc_lend lend = {.can = group ? group->parent->can : 0, .warm = box->warm};
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];

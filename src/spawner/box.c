@@ -631,7 +631,7 @@ bool nc_box_settle(struct nc_box *box)
 		box->init_fd < 0 || !nc_box_group(box))
 		return false;
 	reap_payload(box);
-	if (nc_cgroup_is_empty(&box->group) != 1)
+	if (nc_cgroup_is_deserted(&box->group) != 1)
 		return false;
 	collect_usage(box);
 	return box->billed = true;
@@ -652,9 +652,13 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		}
 		box->state = NC_BOX_DYING;
 		box->deadline_ns = UINT64_MAX;
-		kill_all(box);
+		if (box->billed) /* nobody is left */
+			(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+		else
+			kill_all(box);
 		/* while process 1 goes; unless others were left, whom it takes along */
-		if (box->init_fd >= 0 && nc_box_group(box) && nc_cgroup_is_empty(&box->group) == 1)
+		if (!box->billed && box->init_fd >= 0 && nc_box_group(box) &&
+			nc_cgroup_is_empty(&box->group) == 1)
 			close_bill(box);
 		if (box->init_fd >= 0)
 			return false;

@@ -10,9 +10,6 @@
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
 
-/* Boxes that one spawner keeps alive at once. */
-#define NC_BOXES_MAX 1024U
-
 /* What all boxes share. */
 struct nc_nursery {
 	int init_fd;	       /* nacre-init, sealed */
@@ -53,8 +50,16 @@ struct nc_box_pending {
 	unsigned char data[];
 };
 
+/* A descriptor that is watched: see spawner/events.c. */
+struct nc_watch {
+	int fd;
+	uint32_t key;	 /* what tells it from another under the same digits */
+	uint32_t number; /* of its arming; 0: it is not */
+};
+
 struct nc_box {
 	enum nc_box_state state;
+	struct nc_watch watch[2];
 	struct nc_box_pending *order; /* NULL: nobody's yet, or started */
 	struct nc_box_pending *first; /* the order that the box was made for, while it stays */
 	bool ordered;		      /* it was given to an order: end.id is that */
@@ -85,6 +90,7 @@ struct nc_box {
 	unsigned int owner; /* of its user namespace, the zygote that may enter it; 0: we */
 	uint64_t lender_id; /* the zygote that its payload comes from; 0: from us */
 	int lender_fd;	    /* to that one */
+	bool warm;	    /* it goes through what programs do while it waits */
 	int go_fd, channel_fd; /* the borrowed payload's, until it has come */
 	uint64_t home_id;      /* the box in which it runs; 0: it is one itself, as below */
 	int home_fd;	       /* pidfd of process 1 there */

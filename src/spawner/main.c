@@ -52,6 +52,7 @@
 #include "kernel/userns.h"
 #include "kernel/witness.h"
 #include "spawner/box.h"
+#include "spawner/events.h"
 #include "spawner/groups.h"
 #include "spawner/worker.h"
 
@@ -72,6 +73,12 @@
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
+/* Children of a zygote that have warmed up: the next ones. It takes memory, and the others may wait
+ * long. */
+#define WARM_MAX 2
+/* A program that is short, and what the worker has to do when one has ended. */
+#define SHORT_NS (20 * NC_NS_PER_MS)
+#define REPLY_NS (2 * NC_NS_PER_MS)
 
 /* More than a socket holds. */
 #define LAST_WORDS_MAX 4096U
@@ -86,6 +93,7 @@ struct spawner {
 	int signal_fd;
 	size_t ready;		       /* neutral boxes to keep prepared */
 	unsigned int lost;	       /* of those, since that was said */
+	uint64_t quiet_ns;	       /* until when boxes are prepared only if few are left */
 	bool ends;		       /* by a signal: the worker is not started again */
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
 	int witness_fd;		       /* nacre-recorder; or -EBADF */
@@ -203,11 +211,16 @@ static struct nc_box *free_box(void)
  * A box that is nobody's yet, with a child of this zygote or none, one that waits rather than one
  * that grows; and how many there are.
  */
-static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
+static int rank(const struct nc_box *box)
+{
+	return box->state == NC_BOX_WAITING ? 1 + box->warm : 0;
+}
+
+static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n, size_t *ret_warm)
 {
 	struct nc_box *found = NULL;
 
-	*ret_n = 0;
+	*ret_n = *ret_warm = 0;
 	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		struct nc_box *box = &spawner.boxes[i];
 
@@ -216,7 +229,8 @@ static struct nc_box *prepared_box(uint64_t zygote, size_t *ret_n)
 				box->state != NC_BOX_BORROWING))
 			continue;
 		++*ret_n;
-		if (!found || (box->state == NC_BOX_WAITING && found->state != NC_BOX_WAITING))
+		*ret_warm += box->warm;
+		if (!found || rank(box) > rank(found))
 			found = box;
 	}
 	return found;
@@ -281,6 +295,7 @@ static void tell_end(const struct nc_box *box)
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &box->end);
 	nc_worker_send(&spawner.worker, &out, NULL, 0);
+	spawner.quiet_ns = nc_clock_ns() + REPLY_NS;
 }
 
 /* A command or its box has ended; was_told: of the end of its last command. */
@@ -364,30 +379,40 @@ static void begin_box(struct nc_box *box, struct nc_box_pending *order, const st
 	birth_step(box, nc_box_begin(&spawner.nursery, box, order, lender, &err), &err);
 }
 
-/* One more box that is nobody's, if there are fewer than wanted. */
-static bool prepare_one(size_t wanted, const struct nc_box *lender)
+/*
+ * One more box that is nobody's, if there are fewer than wanted. While there are enough that
+ * somebody is being served is the better use of the processors; *next is when to look again.
+ */
+static bool prepare_one(size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
+	bool quiet = nc_clock_ns() >= spawner.quiet_ns;
 	struct nc_box *box;
-	size_t n;
+	size_t n, warm;
 
-	(void)prepared_box(lender ? lender->end.id : 0, &n);
+	(void)prepared_box(lender ? lender->end.id : 0, &n, &warm);
+	if (n < wanted && 2 * n >= wanted && !quiet) {
+		if (spawner.quiet_ns < *next)
+			*next = spawner.quiet_ns;
+		return false;
+	}
 	box = n < wanted ? free_box() : NULL;
 	if (!box)
 		return false;
 	begin_box(box, NULL, lender);
+	box->warm = lender && quiet && warm < WARM_MAX;
 	return true;
 }
 
-/* False if there is nothing to do. */
-static bool prepare_box(void)
+/* False if there is nothing to do before *next. */
+static bool prepare_box(uint64_t *next)
 {
-	if (prepare_one(spawner.ready, NULL))
+	if (prepare_one(spawner.ready, NULL, next))
 		return true;
 	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		const struct nc_box *box = &spawner.boxes[i];
 
 		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
-			prepare_one(box->ready, box))
+			prepare_one(box->ready, box, next))
 			return true;
 	}
 	return false;
@@ -419,14 +444,14 @@ static bool drop_orphan(void)
 static struct nc_box *choose_box(const struct nc_box_order *order)
 {
 	struct nc_box *box = NULL;
-	size_t n;
+	size_t n, warm;
 
 	if (!nc_box_is_neutral(order))
 		return NULL;
 	if (order->zygote > 0)
-		box = prepared_box(order->zygote, &n);
+		box = prepared_box(order->zygote, &n, &warm);
 	/* who is not there yet is not waited for */
-	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n);
+	return box && box->state == NC_BOX_WAITING ? box : prepared_box(0, &n, &warm);
 }
 
 static bool is_adopted(const struct nc_box *box)
@@ -680,6 +705,7 @@ static int handle_run(struct nc_wire_in *in)
 		return -EBADMSG;
 	if (order.home > 0)
 		return join_box(&order);
+	spawner.quiet_ns = nc_clock_ns() + SHORT_NS;
 	box = choose_box(&order);
 	pending = box || free_box() ? keep_order() : NULL;
 	if (!pending) {
@@ -810,11 +836,11 @@ static int handle_ready(struct nc_wire_in *in)
 	uint64_t zygote = nc_wire_get_u64(in);
 	uint32_t n = nc_wire_get_u32(in);
 	struct nc_box *box;
-	size_t left;
+	size_t left, warm;
 
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
-	while (n == 0 && (box = prepared_box(zygote, &left)))
+	while (n == 0 && (box = prepared_box(zygote, &left, &warm)))
 		drop_box(box);
 	box = find_box(zygote);
 	if (zygote == 0) {
@@ -970,49 +996,6 @@ static uint64_t check_deadlines(void)
 	return next;
 }
 
-static int fd_of_state(const struct nc_box *box)
-{
-	switch (box->state) {
-	case NC_BOX_GROWING:
-	case NC_BOX_BORROWING:
-	case NC_BOX_WAITING:
-	case NC_BOX_STARTING:
-		return box->report_fd;
-	case NC_BOX_RUNS:
-	case NC_BOX_STAYS:
-	case NC_BOX_DYING:
-		return box->payload_fd >= 0 ? box->payload_fd
-		       : box->init_fd >= 0  ? box->init_fd
-					    : box->cleaner_fd;
-	case NC_BOX_CLEARING:
-		return box->payload_fd;
-	case NC_BOX_FREE:
-	case NC_BOX_KEPT:
-		break;
-	}
-	return -EBADF;
-}
-
-/* Two descriptors per box: what its state waits for, and its refused calls. */
-static size_t collect_events(struct pollfd *events, struct nc_box **owners)
-{
-	size_t n = 0;
-
-	events[n++] = (struct pollfd){.fd = spawner.worker.pidfd, .events = POLLIN};
-	events[n++] = (struct pollfd){.fd = spawner.signal_fd, .events = POLLIN};
-	events[n++] = (struct pollfd){.fd = spawner.worker.fd, .events = POLLIN};
-	for (size_t i = 0; i < spawner.n_boxes; i++) {
-		struct nc_box *box = &spawner.boxes[i];
-
-		if (box->state == NC_BOX_FREE)
-			continue;
-		owners[n] = owners[n + 1] = box;
-		events[n++] = (struct pollfd){.fd = fd_of_state(box), .events = POLLIN};
-		events[n++] = (struct pollfd){.fd = box->listener_fd, .events = POLLIN};
-	}
-	return n;
-}
-
 /*
  * Reaps children that are none of ours. The filter refuses what would give us any; but while one is
  * unreaped its box cannot end, so that is not left to one layer.
@@ -1054,49 +1037,72 @@ static void handle_signal_to_us(void)
 		spawner.worker.pidfd, again || spawner.patience_ns == 0 ? SIGKILL : SIGTERM);
 }
 
-/* Serves until the worker ends. */
-static void serve(void)
+/* Waits for what comes next, and uses the time. Returns how many events there are, or -errno. */
+static int wait_for_events(int events_fd, uint64_t next, struct nc_event *events)
 {
-	static struct pollfd events[2 * NC_BOXES_MAX + 3];
-	static struct nc_box *owners[2 * NC_BOXES_MAX + 3];
+	bool armed = nc_events_arm(events_fd, spawner.boxes, spawner.n_boxes);
+	int n = nc_events_wait(events_fd, spawner.boxes, 0, events);
 
-	for (;;) {
+	/* boxes are prepared and given up only when nobody waits for anything else */
+	if (n != 0 || prepare_box(&next) || drop_orphan())
+		return n;
+	if (!armed && nc_clock_ns() + STRAYS_NS < next)
+		next = nc_clock_ns() + STRAYS_NS;
+	n = nc_events_wait(
+		events_fd, spawner.boxes, next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
+	if (n == 0)
+		reap_strays();
+	return n;
+}
+
+static void handle_event(const struct nc_event *event)
+{
+	struct nc_box *box = &spawner.boxes[event->box];
+
+	if (event->kind == NC_EVENT_SIGNAL)
+		handle_signal_to_us();
+	else if (event->kind == NC_EVENT_SOCKET && spawner.worker.fd >= 0)
+		receive();
+	/* what was refused is noted before the end is */
+	if (event->kind >= NC_EVENT_BOX && box->state != NC_BOX_FREE && box->listener_fd >= 0)
+		nc_box_denied(box);
+	/* an event before may have changed what this one was about */
+	if (event->kind == NC_EVENT_BOX && nc_events_is_due(box))
+		handle_box(box);
+}
+
+/* Serves until the worker ends. 0, or -errno if it never began. */
+static int serve(struct nacre_err *err)
+{
+	const int fds[] = {spawner.worker.pidfd, spawner.signal_fd, spawner.worker.fd};
+	cleanup_close int events_fd = nc_events_open(fds);
+	bool ends = false;
+
+	if (events_fd < 0)
+		return nc_err_errno(err, events_fd, "Watch what happens");
+	for (size_t i = 0; i < spawner.n_boxes; i++)
+		memset(spawner.boxes[i].watch, 0, sizeof(spawner.boxes[i].watch));
+	while (!ends) {
+		struct nc_event events[NC_EVENTS_MAX];
 		uint64_t next = check_deadlines();
-		size_t n;
-		int r;
+		int n;
 
 		while (spawner.n_boxes > 0 &&
 			spawner.boxes[spawner.n_boxes - 1].state == NC_BOX_FREE)
 			spawner.n_boxes--;
-		n = collect_events(events, owners);
-		r = poll(events, n, 0);
-
-		/* boxes are prepared and given up only when nobody waits for anything else */
-		if (r == 0 && !prepare_box() && !drop_orphan())
-			r = poll(events, n, next == UINT64_MAX ? -1 : nc_clock_left_ms(next));
-		if (r < 0)
-			continue; /* interrupted */
-		if (r == 0)
-			reap_strays();
-		for (size_t i = 3; i < n; i += 2) {
-			if (events[i + 1].revents)
-				nc_box_denied(owners[i]);
-			if (events[i].revents)
-				handle_box(owners[i]);
+		n = wait_for_events(events_fd, next, events);
+		for (int i = 0; i < n; i++) {
+			handle_event(&events[i]);
+			ends |= events[i].kind == NC_EVENT_WORKER;
 		}
-		if (events[1].revents)
-			handle_signal_to_us();
-		if (events[2].revents && spawner.worker.fd >= 0)
-			receive();
-		if (events[0].revents)
-			return;
 	}
+	return 0;
 }
 
 /* Ends every box that is left, but for kept ones if somebody will ask for them. */
 static void end_boxes(bool all)
 {
-	for (size_t i = 0; i < NC_BOXES_MAX; i++) {
+	for (size_t i = 0; i < spawner.n_boxes; i++) {
 		if (!all && spawner.boxes[i].kept)
 			continue;
 		nc_box_kill(&spawner.boxes[i], NC_CAUSE_CANCEL);
@@ -1107,7 +1113,7 @@ static void end_boxes(bool all)
 /* What a dying box waits for may have come; false: it is dead. */
 static bool bury_step(struct nc_box *box)
 {
-	struct pollfd event = {.fd = fd_of_state(box), .events = POLLIN};
+	struct pollfd event = {.fd = nc_events_awaited(box), .events = POLLIN};
 
 	if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
 		return false;
@@ -1129,7 +1135,7 @@ static void bury_boxes(void)
 
 	while (left && nc_clock_ns() < deadline) {
 		left = false;
-		for (size_t i = 0; i < NC_BOXES_MAX; i++)
+		for (size_t i = 0; i < spawner.n_boxes; i++)
 			left |= bury_step(&spawner.boxes[i]);
 		reap_strays();
 		if (left)
@@ -1152,7 +1158,10 @@ static int serve_all(void)
 	int code;
 
 	for (;;) {
-		serve();
+		if (serve(&err) < 0) {
+			spawner.worker.pidfd = nc_pidfd_end(spawner.worker.pidfd);
+			return fail(&err);
+		}
 		if (spawner.worker.argv)
 			hear_out();
 		code = nc_worker_reap(&spawner.worker);
@@ -1298,7 +1307,7 @@ int main(int argc, char **argv)
 {
 	struct nacre_err err = {0};
 	size_t ready;
-	uint64_t worker;
+	uint64_t worker, never = UINT64_MAX;
 	int code;
 
 	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
@@ -1315,7 +1324,7 @@ int main(int argc, char **argv)
 		return fail(&err);
 	}
 	/* at the start, and from then on only as many as the worker asks for */
-	for (ready = spawner.ready; ready > 0 && prepare_box(); ready--)
+	for (ready = spawner.ready; ready > 0 && prepare_box(&never); ready--)
 		;
 	spawner.ready = 0;
 	/* while the first box builds its root, and before anything that the worker says is heard */

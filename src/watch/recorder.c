@@ -196,9 +196,8 @@ _Noreturn static void become_recorder(const struct nc_recorder_setup *setup, int
 	if (r == 0)
 		r = nc_privilege_become_recorder(ranges);
 	if (r == 0)
-		(void)fexecve(program_fd, argv, environment);
-	(void)dprintf(STDERR_FILENO, "nacre: Start nacre-recorder: %s\n",
-		nc_errno_text(r < 0 ? r : -errno));
+		r = nc_become(program_fd, argv, environment);
+	(void)dprintf(STDERR_FILENO, "nacre: Start nacre-recorder: %s\n", nc_errno_text(r));
 	_exit(125);
 }
 

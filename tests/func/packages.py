@@ -115,3 +115,18 @@ class Caller:
         done = self.run("env", "list", "--json")
         assert done.returncode == 0, done
         return json.loads(done.stdout)["environments"]
+
+
+class Impostor:
+    """For a caller: an image in which a shell script stands in the place of a program of /usr/bin, in a mount namespace."""
+
+    def __init__(self, caller, program, script, first_line="#!/bin/sh"):
+        self.caller, self.path = caller, caller.place / program
+        self.path.write_text(f"{first_line}\n{script}\n")
+        self.path.chmod(0o755)
+        self.prefix = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+                       f'mount --bind {self.path} "$(readlink -f /usr/bin/{program})" && exec "$@"', "sh"]
+
+    def run(self, *args):
+        return subprocess.run([*self.prefix, *self.caller.command(*args)], env=self.caller.variables(), capture_output=True, text=True,
+                              timeout=120, cwd="/", stdin=subprocess.DEVNULL)

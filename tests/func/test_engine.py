@@ -96,6 +96,43 @@ def test_cancel_at_every_stage(engine):
     assert engine.receive()["code"] == "ENOENT"
 
 
+@pytest.mark.parametrize("options, limits", [
+    (("--max-running", "8", "--memory", "200MB"), {"memory_mb": 150}), (("--max-running", "8", "--cpus", "2.5"), {"cpu_cores": 1.5}),
+    (("--max-running", "2"), {"cpu_cores": 1.5}), (("--max-running", "8", "--memory", "20MB"), {"memory_mb": 150})], ids=["memory", "cpus", "cpus by itself", "larger than all"])
+def test_what_does_not_fit_waits(tmp_path, options, limits):
+    """Three that together are allowed more than there is run one after the other, also where one alone is too much."""
+    with Engine(tmp_path, *options) as engine:
+        engine.receive()
+        code = "import time; print(time.monotonic()); time.sleep(0.3); print(time.monotonic())"
+        asked = [engine.execute({"language": "python", "code": code, "limits": limits}) for _ in range(3)]
+        replies = engine.replies(3)
+    times = sorted([float(word) for word in replies[n]["reply"]["output"].split()] for n in asked)
+    assert all(before[1] <= after[0] for before, after in zip(times, times[1:])), times
+
+
+def order_of(tmp_path, running, requests):
+    """The names of the requests in the order in which they began, behind others that fill the engine until all wait."""
+    with Engine(tmp_path, "--max-running", str(running)) as engine:
+        engine.receive()
+        first = [engine.execute({"language": "shell", "code": "sleep 1", "tenant": f"early{i}"}) for i in range(running)]
+        code = "date +%s%N; sleep 0.1"
+        asked = {engine.execute({"language": "shell", "code": code, **request}): name for name, request in requests}
+        replies = engine.replies(len(first) + len(asked))
+    return [asked[n] for n in sorted(asked, key=lambda n: int(replies[n]["reply"]["output"]))]
+
+
+def test_a_higher_priority_goes_first_and_equal_ones_by_their_turn(tmp_path):
+    requests = [("low", {"priority": 0}), ("first", {"priority": 3}), ("low too", {"priority": 0}), ("second", {"priority": 3}), ("high", {"priority": 9})]
+    assert order_of(tmp_path, 1, requests) == ["high", "first", "second", "low", "low too"]
+
+
+def test_who_asks_for_much_does_not_keep_others_waiting(tmp_path):
+    """The tenant of whom the least runs is next, whatever others have queued before."""
+    many = [(f"many {i}", {"tenant": "many"}) for i in range(5)]
+    order = order_of(tmp_path, 2, [*many, ("few", {"tenant": "few"}), ("other", {"tenant": "other"})])
+    assert order.index("few") <= 1 and order.index("other") <= 3 and [name for name in order if "many" in name] == [name for name, _ in many]
+
+
 def test_full_queue_is_told_and_nothing_else_is_lost(tmp_path):
     with Engine(tmp_path, "--max-running", "1", "--max-queued", "2") as engine:
         engine.receive()
@@ -258,7 +295,8 @@ def test_large_requests_wait_for_room(tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     (("--max-running", "0"), "from 1 to 256"), (("--max-running", "257"), "from 1 to 256"),
-    (("--max-queued", "x"), "from 1 to 65536"), (("--memory", "much"), "a size such as 4GB")])
+    (("--max-queued", "x"), "from 1 to 65536"), (("--memory", "much"), "a size such as 4GB"),
+    (("--cpus", "0"), "from 0.01 to 1024")])
 def test_bad_options_are_told_over_the_socket_too(tmp_path, options, message):
     with Engine(tmp_path, *options) as engine:
         told = engine.receive()

@@ -107,7 +107,7 @@ def test_the_index_follows_the_journal(filled, ids, history):
     assert ids("--status", "lost") == ["ex_5"]
 
 
-@pytest.mark.parametrize("damage", ["missing", "noise", "half", "another journal", "other tables", "log"])
+@pytest.mark.parametrize("damage", ["missing", "noise", "noise without log", "pages", "half", "another journal", "other tables", "log"])
 def test_a_damaged_index_is_rebuilt(filled, ids, history, damage, tmp_path):
     index = history.parent / "index.db"
     before = ids()
@@ -117,6 +117,16 @@ def test_a_damaged_index_is_rebuilt(filled, ids, history, damage, tmp_path):
         (history.parent / "index.db-wal").unlink(missing_ok=True)
     elif damage == "noise":
         index.write_bytes(os.urandom(8192))
+    elif damage == "noise without log":
+        index.write_bytes(os.urandom(8192))
+        (history.parent / "index.db-wal").unlink()  # from which it would be made whole again
+    elif damage == "pages":
+        import sqlite3
+        with sqlite3.connect(index) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        data = index.read_bytes()  # what tables there are can be read, what is in them cannot
+        index.write_bytes(data[:4096] + os.urandom(len(data) - 4096))
     elif damage == "half":
         index.write_bytes(index.read_bytes()[:5000])
     elif damage == "log":
@@ -138,6 +148,9 @@ def test_a_damaged_index_is_rebuilt(filled, ids, history, damage, tmp_path):
             if (other.parent / name).exists():
                 (history.parent / name).write_bytes((other.parent / name).read_bytes())
     assert ids() == before
+    assert ids() == before  # and from what was made of it
+    if damage == "noise without log":
+        assert index.read_bytes().startswith(b"SQLite format 3")
 
 
 def test_an_index_that_somebody_uses_is_done_without(filled, ids, history):

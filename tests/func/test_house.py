@@ -258,4 +258,4 @@ def test_spawner_links_nothing_but_libc():
 
 def test_spawner_can_be_read_in_one_sitting():
     code = (re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in (ROOT / "src/spawner").glob("*.[ch]"))
-    assert sum(1 for text in code for line in text.splitlines() if line.strip()) < 2850  # the aim was 2,500; homes and zygotes took more
+    assert sum(1 for text in code for line in text.splitlines() if line.strip()) < 3000  # the aim was 2,500; homes, zygotes and a thousand boxes took more

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOBODY, ROOT, environment, open_way
+from conftest import BUILD, NACRE, NOBODY, ROOT, environment, open_way
 from leftovers import Leftovers
 from test_engine import AS_NOBODY, is_sanitized, user_with_boxes  # noqa: F401
 
@@ -26,7 +26,8 @@ def flags(*options):
 def compile_program(source, target, static=False):
     """As a user of the library does, through pkg-config, and without a warning."""
     sanitizers = ["-fsanitize=address,undefined"] if is_sanitized() else []
-    link = [str(BUILD / "libnacre.a"), "-ljansson"] if static else flags("--libs")
+    counters = ["-lgcov"] if b"__gcov_init" in NACRE.read_bytes() else []
+    link = [str(BUILD / "libnacre.a"), "-ljansson", *counters] if static else flags("--libs")
     done = subprocess.run(["cc", "-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-g", *sanitizers, *flags("--cflags"), source, "-o",
                            target, *link, f"-Wl,-rpath,{target.parent}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -56,6 +56,13 @@ def test_json_of_a_running_box(nacre):
     assert 0 <= box["cpu_percent"] < 100
 
 
+def test_boxes_are_listed_in_the_same_order_every_time(nacre):
+    commands = ["sh", "-c", "echo ready; sleep 50; : top-order"]
+    with running(*commands), running(*commands), running(*commands):
+        looks = [[(box["spawner"], box["box"]) for box in boxes_of(nacre("top", "--json", "--once")) if "top-order" in box["command"]] for _ in range(2)]
+    assert looks[0] == looks[1] == sorted(looks[0]) and len(looks[0]) == 3
+
+
 def test_the_limit_of_a_box_with_a_group(nacre, as_root):
     with running("sh", "-c", "echo ready; sleep 50; : top-limit", options=["--memory", "64MB"]):
         box = box_with(nacre("top", "--json", "--once"), "top-limit")

@@ -49,6 +49,24 @@ static void make_key(const struct nc_environments *all, enum nc_language languag
 	assert_int_equal(strlen(key), NC_KEY_SIZE - 1);
 }
 
+/* Without packages it is a build cache, of languages that have one. */
+static void test_keys_of_build_caches(void **state)
+{
+	struct nc_environments *all = *state;
+	char one[NC_KEY_SIZE], two[NC_KEY_SIZE], python[NC_KEY_SIZE];
+
+	nc_environment_key(all, NC_GO, NULL, 0, one);
+	nc_environment_key(all, NC_GO, NULL, 0, two);
+	assert_int_equal(strlen(one), NC_KEY_SIZE - 1);
+	assert_string_equal(one, two);
+	make_key(all, NC_PYTHON, "a", python);
+	assert_string_not_equal(one, python);
+	for (enum nc_language i = 0; i < NC_LANGUAGE_MAX; i++) {
+		assert_true((nc_warmer_of(i) != NULL) == (i == NC_GO));
+		assert_true(!nc_warmer_of(i) || !nc_installer_of(i));
+	}
+}
+
 static void test_keys(void **state)
 {
 	static const char *const same[][2] = {{"a b", "b a"}, {"a a b", "a b"},
@@ -193,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_keys, open_store, close_store),
+		cmocka_unit_test_setup_teardown(test_keys_of_build_caches, open_store, close_store),
 		cmocka_unit_test(test_names_for_each_installer),
 		cmocka_unit_test_setup_teardown(test_kept_and_opened, open_store, close_store),
 		cmocka_unit_test_setup_teardown(

@@ -4,9 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -87,6 +89,83 @@ static void without_a_place_nothing_is_kept(void **state)
 	assert_int_equal(nc_keep_read(-EBADF, "kind", "key", 9, &data, &size), -EBADF);
 }
 
+/* A file that only says that it is large, and was used so long ago. */
+static void make_large(int fd, const char *name, time_t seconds_ago)
+{
+	struct timespec times[2] = {
+		{.tv_sec = time(NULL) - seconds_ago}, {.tv_sec = time(NULL) - seconds_ago}};
+	cleanup_close int file_fd = openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_int_equal(ftruncate(file_fd, 500 << 20), 0);
+	assert_int_equal(futimens(file_fd, times), 0);
+}
+
+static void the_longest_unused_makes_room(void **state)
+{
+	char path[UNIT_DIR_SIZE];
+	cleanup_close int fd = unit_dir_make(path);
+
+	(void)state;
+	assert_int_equal(mkdirat(fd, "kind", 0700), 0);
+	assert_int_equal(mkdirat(fd, "kind/no-file", 0700), 0);
+	make_large(fd, "kind/young", 10);
+	make_large(fd, "kind/old", 1000);
+	/* there is room for a little beside the two */
+	nc_keep_write(fd, "kind", "little", "x", 1);
+	assert_int_equal(faccessat(fd, "kind/old", F_OK, 0), 0);
+	make_large(fd, "kind/third", 5);
+	nc_keep_write(fd, "kind", "more", "x", 1);
+	assert_int_equal(faccessat(fd, "kind/old", F_OK, 0), -1);
+	assert_int_equal(faccessat(fd, "kind/young", F_OK, 0), 0);
+	assert_int_equal(faccessat(fd, "kind/third", F_OK, 0), 0);
+	assert_int_equal(faccessat(fd, "kind/more", F_OK, 0), 0);
+	assert_int_equal(faccessat(fd, "kind/no-file", F_OK, 0), 0);
+	unit_remove(AT_FDCWD, path);
+}
+
+static void a_place_that_is_no_directory_keeps_nothing(void **state)
+{
+	cleanup_close int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cleanup_free char *data = NULL;
+	size_t size;
+
+	(void)state;
+	nc_keep_write(fd, "kind", "key", "x", 1);
+	assert_int_equal(nc_keep_read(fd, "kind", "key", 9, &data, &size), -ENOTDIR);
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+static bool no_memory;
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return no_memory ? NULL : __real_calloc(count, size);
+}
+
+/* Two that cannot be told apart must not be found for each other: there is no key, and no find. */
+static void without_memory_there_is_no_key(void **state)
+{
+	char path[UNIT_DIR_SIZE], key[NC_KEY_SIZE] = "old";
+	cleanup_close int fd = unit_dir_make(path);
+	cleanup_free char *data = NULL;
+	struct nc_digest *digest;
+	size_t size;
+
+	(void)state;
+	no_memory = true;
+	digest = nc_digest_new();
+	no_memory = false;
+	assert_null(digest);
+	nc_digest_text(digest, "a");
+	nc_digest_program(digest, "sh");
+	nc_digest_end(digest, key);
+	assert_string_equal(key, "");
+	nc_keep_write(fd, "kind", key, "x", 1);
+	assert_int_equal(nc_keep_read(fd, "kind", key, 9, &data, &size), -ENOENT);
+	unit_remove(AT_FDCWD, path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -94,6 +173,9 @@ int main(void)
 		cmocka_unit_test(a_program_is_told_from_another),
 		cmocka_unit_test(what_is_kept_is_found_again),
 		cmocka_unit_test(without_a_place_nothing_is_kept),
+		cmocka_unit_test(a_place_that_is_no_directory_keeps_nothing),
+		cmocka_unit_test(the_longest_unused_makes_room),
+		cmocka_unit_test(without_memory_there_is_no_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
