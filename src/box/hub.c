@@ -56,6 +56,8 @@ struct nc_hub {
 	struct nc_poll *poll;
 	struct nc_command *commands;
 	struct nc_hub_watch watch;
+	void (*lost)(void *context); /* the spawner has died; or NULL */
+	void *lost_context;
 	uint64_t last_id;
 };
 
@@ -600,6 +602,12 @@ uint32_t nc_hub_unadopted(const struct nc_hub *hub)
 	return hub->poll ? hub->spawn->n_adopted : 0;
 }
 
+void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context)
+{
+	hub->lost = lost;
+	hub->lost_context = context;
+}
+
 uint64_t nc_hub_box_id(struct nc_hub *hub)
 {
 	return ++hub->last_id;
@@ -683,6 +691,8 @@ static void on_spawner(void *context, int events)
 		return;
 	if (r < 0) {
 		lose_all(hub);
+		if (hub->lost)
+			hub->lost(hub->lost_context);
 		return;
 	}
 	command = event.type == NC_BOX_ADOPT ? NULL : find(hub, event.id);

@@ -74,6 +74,9 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
 /* How many adoptions are still to come; before they have, nothing is to be ordered. */
 uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 
+/* lost follows when the spawner has died, and all commands with it. */
+void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context);
+
 /* A number for a new box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub);
 

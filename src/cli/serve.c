@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "base/state.h"
 #include "base/text.h"
 #include "box/image.h"
@@ -24,6 +26,7 @@
 #include "cli/cli.h"
 #include "cli/heirs.h"
 #include "cli/outlet.h"
+#include "cli/respawn.h"
 #include "cli/serve_aides.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
@@ -47,11 +50,13 @@
 #define PEM_MAX (1U << 20)
 /* What the next worker is told of the configuration. */
 #define FOUND_VARIABLE "NACRE_FOUND"
+/* The process that the service manager knows. */
+#define MAIN_VARIABLE "NACRE_MAIN"
 
 static struct nc_start_args args;
 static struct nc_words arg_listen;
 static const char *arg_state, *arg_certificate, *arg_key;
-static bool arg_insecure, arg_no_warm;
+static bool arg_insecure, arg_no_respawn, arg_no_warm;
 
 static const struct nc_option options[] = {
 	NC_OPTION_ALL_CPUS(args),
@@ -66,6 +71,9 @@ static const struct nc_option options[] = {
 	NC_OPTION_MAX_RUNNING(args),
 	NC_OPTION_ALL_MEMORY(args),
 	NC_OPTION_NO_CACHE(args),
+	{.name = "no-respawn",
+		.help = "End when the spawner is killed, instead of beginning anew",
+		.flag = &arg_no_respawn},
 	{.name = "no-warm",
 		.help = "Keep neither interpreters nor boxes ready; see also serve.yaml",
 		.flag = &arg_no_warm},
@@ -88,6 +96,7 @@ struct opened {
 	bool all_local;
 	int serve_fd, state_fd, image_store_fd, snapshots_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
+	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
 	int memory_fd, inbox_fd, tls_fd; /* for the next worker: the ledger, certificate and key */
 	struct nc_tls *tls;
@@ -211,8 +220,8 @@ static int open_all(struct opened *opened, struct nc_start *start, const struct 
 		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* it forks, so before any secret */
 	if (r >= 0)
-		r = nc_serve_aides_start(config, opened->serve_fd, start->ranges, say,
-			&opened->keeper, &start->setup.witness_fd, err);
+		r = nc_serve_aides_start(config, opened->serve_fd, opened->guard_fd, start->ranges,
+			say, &opened->keeper, &start->setup.witness_fd, err);
 	if (r < 0)
 		return r;
 	opened->image_store_fd = nc_image_store_open(false, start->ranges, &ignored);
@@ -220,8 +229,6 @@ static int open_all(struct opened *opened, struct nc_start *start, const struct 
 	if (opened->snapshots_fd < 0)
 		return opened->snapshots_fd;
 	r = nc_manager_open(&opened->manager, err);
-	if (r == 0)
-		r = open_listeners(opened, err);
 	if (r == 0)
 		r = open_tls(opened, err);
 	if (r == 0 && nc_ledger_make(&opened->memory_fd, &opened->inbox_fd) < 0)
@@ -504,6 +511,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	nc_start_recording(start);
 	nc_outlet_read_trusted();
 	setup = nc_start_engine(start, config);
+	/* the spawner's death is ours, but not before those who wait were told */
+	(void)prctl(PR_SET_PDEATHSIG, 0);
 	/* the way there may be closed to who we are now */
 	if (opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
 		nc_log(NC_LOG_WARNING, "The configuration cannot be read again",
@@ -535,11 +544,9 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	struct nacre_err *err)
 {
 	struct nc_heirs heirs = {0};
-	char found[NC_CONFIG_FILE_COUNT + 1];
-	int r = choose_state(err);
+	char found[NC_CONFIG_FILE_COUNT + 1], pid[16];
+	int r = nc_start_open(start, &args, config, err);
 
-	if (r == 0)
-		r = nc_start_open(start, &args, config, err);
 	if (r == 0)
 		r = open_all(opened, start, config, err);
 	if (r < 0)
@@ -548,7 +555,8 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	nc_start_bequeath(start, &heirs);
 	r = nc_heirs_announce(&heirs, err);
 	list_found(config, found);
-	if (r == 0 && setenv(FOUND_VARIABLE, found, 1) < 0)
+	(void)snprintf(pid, sizeof(pid), "%d", (int)opened->manager.pid);
+	if (r == 0 && (setenv(FOUND_VARIABLE, found, 1) < 0 || setenv(MAIN_VARIABLE, pid, 1) < 0))
 		r = nc_err_set(err, -ENOMEM, "Out of memory");
 	/* the way there may be closed to the next, and the spawner is where it is begun */
 	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
@@ -571,18 +579,22 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
+		.guard_fd = -EBADF,
 		.memory_fd = -EBADF,
 		.inbox_fd = -EBADF,
 		.tls_fd = -EBADF,
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
-	int r;
+	int code, r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
 	start.kept = true;
 	nc_server_log(cli->config);
 	if (nc_heirs_find(&heirs)) {
-		opened.manager.pid = getppid();
+		uint64_t pid = 0;
+
+		(void)nc_parse_u64(getenv(MAIN_VARIABLE) ?: "", 1, INT32_MAX, &pid);
+		opened.manager.pid = (pid_t)pid;
 		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
 		r = check_found(cli->config, err);
 		if (r == 0)
@@ -590,8 +602,14 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		if (r == 0)
 			r = take_up(&opened, &heirs, err);
 	} else {
-		opened.manager.pid = getpid(); /* we become the spawner */
-		r = begin(&start, &opened, cli->config, err);
+		opened.manager.pid = getpid(); /* we become the spawner, or its parent */
+		r = choose_state(err);
+		if (r == 0)
+			r = open_listeners(&opened, err);
+		if (r == 0 && !arg_no_respawn && !nc_respawn(&opened.guard_fd, &code))
+			return code;
+		if (r == 0)
+			r = begin(&start, &opened, cli->config, err);
 	}
 	if (r == 0)
 		r = run_as_worker(&start, &opened, cli->config, err);

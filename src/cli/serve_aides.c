@@ -69,7 +69,7 @@ static void complain(const char *what, struct nacre_err *err, void (*say)(const 
 	say(err->message);
 }
 
-int nc_serve_aides_start(const struct nc_config *config, int serve_fd, bool ranges,
+int nc_serve_aides_start(const struct nc_config *config, int serve_fd, int guard_fd, bool ranges,
 	void (*say)(const char *text), struct nc_keeper *ret_keeper, int *ret_witness_fd,
 	struct nacre_err *err)
 {
@@ -90,6 +90,7 @@ int nc_serve_aides_start(const struct nc_config *config, int serve_fd, bool rang
 							     ? start_exporter
 							     : NULL},
 			.context = &context,
+			.guard_fd = guard_fd,
 			.fds = (const int[]){serve_fd, witness[1]},
 			.n_fds = 2},
 		ret_keeper, err);

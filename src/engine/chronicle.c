@@ -148,8 +148,13 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 
 static void send_waiting(struct nc_chronicle *chronicle)
 {
+	bool has_room = true;
+
+	if (chronicle->gone)
+		return;
 	while (chronicle->waiting &&
-		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX) {
+		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX &&
+		(has_room = nc_record_has_room(chronicle->record))) {
 		struct waiting *waiting =
 			unlink_first(&chronicle->waiting, &chronicle->waiting_end);
 		int r;
@@ -164,6 +169,7 @@ static void send_waiting(struct nc_chronicle *chronicle)
 			return;
 		}
 	}
+	nc_poll_set(chronicle->poll, UV_READABLE | (has_room ? 0 : UV_WRITABLE));
 }
 
 static json_t *receipt_json(
@@ -197,11 +203,12 @@ static void on_answer(void *context, int events)
 	struct nc_chronicle *chronicle = context;
 	struct nc_record_event event;
 	struct waiting *first = chronicle->asked;
-	int r = nc_record_receive(chronicle->record, &event);
+	int r = events & UV_READABLE ? nc_record_receive(chronicle->record, &event) : -EAGAIN;
 
-	(void)events;
-	if (r == -EAGAIN)
+	if (r == -EAGAIN) {
+		send_waiting(chronicle);
 		return;
+	}
 	if (r == 0 && event.type == NC_RECORD_WELCOME) {
 		tell_news(chronicle, &event);
 		send_waiting(chronicle);
@@ -416,6 +423,5 @@ void nc_chronicle_end(
 	note(chronicle, execution, reply);
 	*chronicle->waiting_end = waiting;
 	chronicle->waiting_end = &waiting->next;
-	if (!chronicle->gone)
-		send_waiting(chronicle);
+	send_waiting(chronicle);
 }

@@ -299,6 +299,11 @@ void nc_engine_reconfigure(
 	nc_pool_warm(engine->pool, (enum nc_warm)config->serve.warm.number);
 }
 
+void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context)
+{
+	nc_hub_on_lost(engine->hub, lost, context);
+}
+
 bool nc_engine_records(const struct nc_engine *engine)
 {
 	return engine->chronicle && nc_chronicle_is_up(engine->chronicle);

@@ -95,6 +95,9 @@ uint64_t nc_execution_box(const struct nc_execution *execution);
 void nc_engine_reconfigure(
 	struct nc_engine *engine, const struct nc_config *config, struct nc_book *policies);
 
+/* lost follows when the spawner has died: nothing can be executed any more. */
+void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context);
+
 /* Whether somebody records now what is executed. */
 bool nc_engine_records(const struct nc_engine *engine);
 

@@ -167,13 +167,14 @@ static void on_progress(void *context, const char *text)
 	nc_feed_tell(&job->feed, "progress", json_pack("{s:s}", "text", text));
 }
 
-/* It was not executed, by no fault of the caller's. */
-static void refuse(json_t *reply, struct nc_exchange *exchange)
+/* It was not executed, or not to its end, by no fault of the caller's. */
+static void refuse(json_t *reply, struct nc_exchange *exchange, const char *status)
 {
 	const char *error = json_string_value(json_object_get(reply, "error"));
 
-	nc_problem_with(exchange, 503, "not_executed", NULL, "Try again later",
-		error ? error : "It could not be executed", json_pack("{s:O}", "reply", reply));
+	nc_problem_with(exchange, 503, nc_streq(status, "lost") ? "lost" : "not_executed", NULL,
+		"Try again later", error ? error : "It could not be executed",
+		json_pack("{s:O}", "reply", reply));
 	nc_reply_retry(exchange, 1);
 }
 
@@ -186,8 +187,8 @@ static void answer(struct waiter *waiter)
 	exchange->keeper = NULL;
 	if (waiter->whole)
 		nc_reply_json(exchange, 200, nc_job_json(job, true));
-	else if (nc_streq(job->status, "internal_error"))
-		refuse(reply, exchange);
+	else if (nc_streq(job->status, "internal_error") || nc_streq(job->status, "lost"))
+		refuse(reply, exchange, job->status);
 	else
 		nc_reply_json(exchange, 200, take_ptr(reply));
 	free(waiter);

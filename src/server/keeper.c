@@ -49,6 +49,8 @@ struct aide {
 struct keeper {
 	const struct nc_keeper_setup *setup;
 	struct nc_keeper_page *page;
+	pid_t parent;
+	int guard_fd; /* -EBADF: there is none, or it has ended */
 	struct aide aide[NC_AIDE_MAX];
 };
 
@@ -114,11 +116,19 @@ static void start_again(struct keeper *keeper, enum nc_aide which)
 		put_off(keeper, which, err.message);
 }
 
+/* Who started all of it was killed; the parent, if it is still ours, ends well then. */
+static void end_parent(struct keeper *keeper)
+{
+	keeper->guard_fd = nc_fd_close(keeper->guard_fd);
+	if (getppid() == keeper->parent)
+		(void)kill(keeper->parent, SIGTERM);
+}
+
 /* Waits for what is next: the end of one that runs, the time or the last caller of one that waits.
  */
 static void wait_next(struct keeper *keeper)
 {
-	struct pollfd events[NC_AIDE_MAX];
+	struct pollfd events[NC_AIDE_MAX + 1];
 	uint64_t next = UINT64_MAX;
 
 	for (size_t i = 0; i < NC_AIDE_MAX; i++) {
@@ -131,8 +141,11 @@ static void wait_next(struct keeper *keeper)
 		if (aide->state == WAITS && aide->due_ns < next)
 			next = aide->due_ns;
 	}
-	if (poll(events, NC_AIDE_MAX, next == UINT64_MAX ? -1 : nc_clock_left_ms(next)) < 0)
+	events[NC_AIDE_MAX] = (struct pollfd){.fd = keeper->guard_fd, .events = POLLIN};
+	if (poll(events, NC_AIDE_MAX + 1, next == UINT64_MAX ? -1 : nc_clock_left_ms(next)) < 0)
 		return; /* interrupted */
+	if (events[NC_AIDE_MAX].revents)
+		end_parent(keeper);
 	for (size_t i = 0; i < NC_AIDE_MAX; i++) {
 		struct aide *aide = &keeper->aide[i];
 
@@ -165,9 +178,10 @@ static int close_others(const struct keeper *keeper, int life_fd)
 	size_t n = 0;
 	unsigned int from = STDERR_FILENO + 1;
 
-	if (keeper->setup->n_fds > 15)
+	if (keeper->setup->n_fds > 14)
 		return -E2BIG;
 	fds[n++] = life_fd;
+	fds[n++] = keeper->guard_fd;
 	for (size_t i = 0; i < keeper->setup->n_fds; i++)
 		fds[n++] = keeper->setup->fds[i];
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
@@ -275,7 +289,7 @@ static int make_places(
 int nc_keeper_start(
 	const struct nc_keeper_setup *setup, struct nc_keeper *ret_keeper, struct nacre_err *err)
 {
-	struct keeper keeper = {.setup = setup};
+	struct keeper keeper = {.setup = setup, .parent = getpid(), .guard_fd = setup->guard_fd};
 	int ends[2], r = make_places(setup, &keeper, ret_keeper);
 	pid_t pid;
 

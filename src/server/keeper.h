@@ -40,6 +40,7 @@ typedef int (*nc_aide_start)(
 struct nc_keeper_setup {
 	nc_aide_start start[NC_AIDE_MAX]; /* NULL: this one is not wanted */
 	const void *context;
+	int guard_fd;	/* a process (pidfd) with which our parent is told to end; or -EBADF */
 	const int *fds; /* that they need; all others are closed in the keeper */
 	size_t n_fds;
 };

@@ -279,6 +279,17 @@ void nc_server_drain(struct nc_server *server)
 	(void)uv_timer_start(server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
 
+/* Those who waited are told; whoever comes now is left to the one who comes after us. */
+static void on_lost(void *context)
+{
+	struct nc_server *server = context;
+
+	nc_log(NC_LOG_ERROR, "The spawner has died: answering what is open, and ending");
+	nc_listeners_free(take_ptr(server->listeners));
+	nc_server_drain(server);
+	server->drain_until_ns = nc_clock_ns() + LAST_NS;
+}
+
 /* ---- reading again ---- */
 
 void nc_server_log(const struct nc_config *config)
@@ -387,6 +398,7 @@ static int begin(struct nc_server *server)
 	if (r == 0) {
 		nc_sandboxes_under_quota(server);
 		nc_channels_resume(server);
+		nc_engine_watch(setup->engine, on_lost, server);
 		(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
 	}
 	return r;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,25 @@
 
 /* Blobs up to this size go in the message itself. */
 #define INLINE_MAX (48U * 1024)
+/* How long it may take the recorder to read what was sent before: it only writes files. */
+#define PATIENCE_MS 30000
+
+/* Whether there is room within that time, on a socket that an event loop has made impatient. */
+static bool wait_for_room(const struct nc_record *record, int timeout_ms)
+{
+	struct pollfd event = {.fd = record->fd, .events = POLLOUT};
+	int r;
+
+	do
+		r = poll(&event, 1, timeout_ms);
+	while (r < 0 && errno == EINTR);
+	return r == 1;
+}
+
+bool nc_record_has_room(const struct nc_record *record)
+{
+	return wait_for_room(record, 0);
+}
 
 static int send_message(
 	struct nc_record *record, struct nc_wire_out *out, const int *fds, size_t n_fds, bool asks)
@@ -22,7 +42,9 @@ static int send_message(
 
 	if (asks && record->waiting >= NC_RECORD_WAITING_MAX)
 		return -EAGAIN;
-	r = nc_wire_send(record->fd, out, fds, n_fds);
+	do
+		r = nc_wire_send(record->fd, out, fds, n_fds);
+	while (r == -EAGAIN && wait_for_room(record, PATIENCE_MS));
 	if (r == 0)
 		record->waiting += asks;
 	return r == -ECONNRESET ? -EPIPE : r;

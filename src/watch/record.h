@@ -1,9 +1,9 @@
 /*
  * The worker's side of the recorder: what happens goes out, receipts come back.
  *
- * Every message is sent at once and answers come in the order of the questions, so it fits an event
- * loop: send, and call nc_record_receive() when the descriptor is readable. What waits for its
- * answer instead has "wait" in its name.
+ * Every message is sent at once, if need be when the recorder has read what came before, and answers
+ * come in the order of the questions, so it fits an event loop: send, and call nc_record_receive()
+ * when the descriptor is readable. What waits for its answer instead has "wait" in its name.
  */
 #ifndef NC_RECORD_H
 #define NC_RECORD_H
@@ -33,6 +33,9 @@ struct nc_record_event {
 	uint64_t seq;		/* RECEIPT */
 	unsigned char hash[NC_SHA256_SIZE]; /* RECEIPT: of the line; DIGEST: of the blob */
 };
+
+/* Whether what is sent now would not wait for the recorder. */
+bool nc_record_has_room(const struct nc_record *record);
 
 /* Takes over the socket and greets the recorder. The answer is the first event. */
 int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err);

@@ -38,17 +38,17 @@ def unchunk(data):
 
 
 class Daemon:
-    """Use as a context: leaving it stops the daemon, which must end well."""
+    """Use as a context: leaving it stops the daemon, which must end well. Without respawn the process is the spawner itself."""
 
-    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE, quiet=False):
-        self.home = home
+    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE, quiet=False, respawn=False):
+        self.home, self.respawn = home, respawn
         self.state = f"{home}/state"
         self.env = {**environment(home), "NACRE_STATE": self.state, **(env or {})}
         self.log_path = f"{home}/serve.log"
         self.prefix = list(prefix)
         self.program = str(program)
         self.config = ["--config", str(config)] if config else []
-        command = [*self.prefix, str(program), *self.config, "serve", "--listen", "127.0.0.1:0", *options]
+        command = [*self.prefix, str(program), *self.config, "serve", "--listen", "127.0.0.1:0", *([] if respawn else ["--no-respawn"]), *options]
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=log)
@@ -97,7 +97,7 @@ class Daemon:
     def __exit__(self, *_):
         if self.process.poll() is None:
             try:
-                os.kill(self.pid, signal.SIGTERM)
+                os.kill(self.process.pid if self.respawn else self.pid, signal.SIGTERM)
             except ProcessLookupError:
                 pass
         try:

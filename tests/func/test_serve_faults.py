@@ -2,12 +2,15 @@
 
 import contextlib
 import os
+import signal
 import subprocess
+import threading
 import time
 
 import pytest
 
 from conftest import NACRE
+from leftovers import descendants, lives
 from serving import Daemon
 from test_sandboxes import Sandbox
 
@@ -189,3 +192,54 @@ def test_no_descriptors_are_left(tmp_path):
             held.append(len(os.listdir(f"/proc/{daemon.process.pid}/fd")))
         assert held[2] <= held[0] + 5, held
         assert Sandbox(daemon, limits=limits).run("echo well")["stdout"] == "well\n"
+
+
+def test_the_spawner_is_killed(tmp_path):
+    """Whoever waits is told why, and all goes on without being started again; three times."""
+    told = []
+    with Daemon(tmp_path, respawn=True) as daemon:
+        for round_ in range(3):
+            waiting = [threading.Thread(target=lambda: told.append(daemon.execute("sleep 60", "shell"))) for _ in range(4)]
+            for one in waiting:
+                one.start()
+            until = time.monotonic() + 10
+            while b"\nnacre_executions_running 4\n" not in daemon.get("/metrics").body:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            spawner, = subprocess.run(["pgrep", "-P", str(daemon.process.pid)], capture_output=True, text=True).stdout.split()
+            os.kill(int(spawner), signal.SIGKILL)
+            for one in waiting:
+                one.join(20)
+            assert len(told) == 4 * (round_ + 1)
+            assert {(answer.status, answer.json()["code"], answer.json()["detail"]) for answer in told} == {(503, "lost", "The process that holds the boxes has died")}
+            refused = 0
+            while True:
+                answer = daemon.execute("echo on", "shell")  # no connection is refused meanwhile
+                if answer.status == 200:
+                    break
+                assert answer.status == 503 and answer.headers["retry-after"], answer.body
+                refused += 1
+                assert refused < 400
+                time.sleep(0.05)
+            assert answer.json()["output"] == "on\n" and daemon.get("/readyz").status == 200
+            daemon.pid = [record["pid"] for record in daemon.log() if record["message"] == "Listening"][-1]
+        assert len([record for record in daemon.log() if record["message"] == "The spawner has died and is started again"]) == 3
+        rows = daemon.get("/v1/history?limit=100").json()["executions"]
+        assert {answer.json()["reply"]["id"] for answer in told} <= {row["id"] for row in rows}
+        assert daemon.get("/v1/audit/verify").json()["ok"]
+        left = descendants(daemon.process.pid)
+        os.kill(daemon.process.pid, signal.SIGTERM)  # passed on
+        assert daemon.process.wait(30) == 0
+    assert not [pid for pid in left if lives(pid)]
+
+
+def test_whose_parent_is_killed_ends_well(tmp_path):
+    with Daemon(tmp_path, respawn=True) as daemon:
+        left = descendants(daemon.process.pid)
+        daemon.process.kill()
+        daemon.process.wait()
+        until = time.monotonic() + 20
+        while [pid for pid in left if lives(pid)]:
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert [record for record in daemon.log() if record["message"] == "Stopping"]

@@ -63,9 +63,10 @@ static void wait_until(const _Atomic uint32_t *number, uint32_t value)
 
 static void who_dies_is_started_again(void **state)
 {
-	static const struct nc_keeper_setup setup = {.start = {[NC_AIDE_RECORDER] = start_never,
-							     [NC_AIDE_ARCHIVE] = start_obedient,
-							     [NC_AIDE_COURIER] = start_obedient}};
+	static const struct nc_keeper_setup setup = {.guard_fd = -EBADF,
+		.start = {[NC_AIDE_RECORDER] = start_never,
+			[NC_AIDE_ARCHIVE] = start_obedient,
+			[NC_AIDE_COURIER] = start_obedient}};
 	struct nc_keeper keeper;
 	struct nacre_err err = {0};
 	const struct nc_keeper_page *page;
