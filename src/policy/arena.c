@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK_MIN ((size_t)16 * 1024)
+#define BLOCK_MIN ((size_t)4 * 1024)
 #define BLOCK_MAX ((size_t)1024 * 1024)
 #define ALIGNMENT _Alignof(max_align_t)
 

@@ -6,20 +6,19 @@
 #include <string.h>
 
 #include "policy/bounds.h"
+#include "policy/pages.h"
 
 int nc_data_init(struct nc_data *data, struct nc_arena *arena)
 {
 	*data = (struct nc_data){.arena = arena};
-	data->blocks[0] = calloc(NC_DATA_BLOCK, sizeof(*data->blocks[0]));
-	if (!data->blocks[0])
-		return -ENOMEM;
-	data->count = 1;
-	return 0;
+	nc_datum_add(data, (struct nc_datum){0});
+	return data->error;
 }
 
 void nc_data_done(struct nc_data *data)
 {
-	for (size_t i = 0; i < sizeof(data->blocks) / sizeof(data->blocks[0]); i++)
+	for (size_t i = 0; i < sizeof(data->blocks) / sizeof(data->blocks[0]) && data->blocks[i];
+		i++)
 		free(data->blocks[i]);
 	*data = (struct nc_data){0};
 }
@@ -41,7 +40,7 @@ uint32_t nc_datum_add(struct nc_data *data, struct nc_datum datum)
 	}
 	block = &data->blocks[data->count >> NC_DATA_BLOCK_BITS];
 	if (!*block)
-		*block = calloc(NC_DATA_BLOCK, sizeof(**block));
+		*block = nc_pages_alloc(NC_DATA_BLOCK * sizeof(**block));
 	if (!*block) {
 		data->error = -ENOMEM;
 		return 0;
@@ -187,21 +186,4 @@ uint32_t nc_datum_any(struct nc_data *data, const uint32_t *numbers, uint32_t co
 		next = nc_datum_add(data, copy);
 	}
 	return next;
-}
-
-static bool equals(const struct nc_datum *datum, const char *word)
-{
-	/* the first character tells most apart, and there are many comparisons */
-	return datum->size > 0 && datum->text[0] == word[0] && strlen(word) == datum->size &&
-	       memcmp(datum->text, word, datum->size) == 0;
-}
-
-bool nc_datum_is_text(const struct nc_datum *datum, const char *word)
-{
-	return nc_datum_is_plain(datum) && equals(datum, word);
-}
-
-bool nc_datum_is_name(const struct nc_datum *datum, const char *word)
-{
-	return datum->kind == NC_DATUM_NAME && equals(datum, word);
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "policy/arena.h"
 #include "policy/bounds.h"
@@ -96,13 +97,26 @@ uint32_t nc_datum_derive(struct nc_data *data, const char *text, size_t size,
  */
 uint32_t nc_datum_any(struct nc_data *data, const uint32_t *numbers, uint32_t count);
 
-/* Whether it is a text, wholly known, that equals word; or a name that does. */
-bool nc_datum_is_text(const struct nc_datum *datum, const char *word);
-bool nc_datum_is_name(const struct nc_datum *datum, const char *word);
-
 static inline bool nc_datum_is_plain(const struct nc_datum *datum)
 {
 	return datum->kind == NC_DATUM_TEXT && !datum->partial;
+}
+
+/* Here, since there are many comparisons with words whose length the compiler then knows. */
+static inline bool nc_datum_equals(const struct nc_datum *datum, const char *word)
+{
+	return datum->size == strlen(word) && memcmp(datum->text, word, datum->size) == 0;
+}
+
+/* Whether it is a text, wholly known, that equals word; or a name that does. */
+static inline bool nc_datum_is_text(const struct nc_datum *datum, const char *word)
+{
+	return nc_datum_is_plain(datum) && nc_datum_equals(datum, word);
+}
+
+static inline bool nc_datum_is_name(const struct nc_datum *datum, const char *word)
+{
+	return datum->kind == NC_DATUM_NAME && nc_datum_equals(datum, word);
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <tree_sitter/api.h>
 
+#include "policy/pages.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED true
 #elif defined(__has_feature)
@@ -22,7 +24,8 @@
 #define GRAIN 16U
 /* Up to here a piece that was freed waits for the next of its size; larger ones are malloc()'s. */
 #define SMALL_MAX 1024U
-#define BLOCK_SIZE (256U * 1024)
+/* The first block has room for a script; each further one is twice as large, up to a huge page. */
+#define BLOCK_MIN ((size_t)256 * 1024)
 
 /* Stands before each piece. */
 struct head {
@@ -37,12 +40,12 @@ struct large {
 
 struct block {
 	struct block *next;
-	size_t used;
-	unsigned char data[BLOCK_SIZE];
+	size_t used, size; /* of the whole, this head included */
+	size_t unused;
 };
 
 _Static_assert(sizeof(struct head) % GRAIN == 0 && sizeof(struct large) % GRAIN == 0 &&
-		       offsetof(struct block, data) % GRAIN == 0,
+		       sizeof(struct block) % GRAIN == 0,
 	"pieces are aligned");
 
 static struct heap {
@@ -72,6 +75,19 @@ static void *must(void *memory)
 	return memory;
 }
 
+static void add_block(void)
+{
+	size_t size = heap.blocks ? heap.blocks->size * 2 : BLOCK_MIN;
+	struct block *block;
+
+	if (size > NC_PAGES_HUGE)
+		size = NC_PAGES_HUGE;
+	block = must(nc_pages_alloc(size));
+	*block = (struct block){.next = heap.blocks, .used = sizeof(*block), .size = size};
+	heap.blocks = block;
+	heap.taken += size;
+}
+
 static void *give_small(size_t room)
 {
 	void *piece = heap.idle[room / GRAIN];
@@ -82,15 +98,9 @@ static void *give_small(size_t room)
 		memcpy(&heap.idle[room / GRAIN], piece, sizeof(void *));
 		return piece;
 	}
-	if (!heap.blocks || BLOCK_SIZE - heap.blocks->used < size) {
-		struct block *block = must(malloc(sizeof(*block)));
-
-		block->next = heap.blocks;
-		block->used = 0;
-		heap.blocks = block;
-		heap.taken += sizeof(*block);
-	}
-	head = (struct head *)(void *)(heap.blocks->data + heap.blocks->used);
+	if (!heap.blocks || heap.blocks->size - heap.blocks->used < size)
+		add_block();
+	head = (struct head *)(void *)((unsigned char *)heap.blocks + heap.blocks->used);
 	heap.blocks->used += size;
 	head->room = room;
 	return head + 1;
@@ -161,7 +171,7 @@ bool nc_heap_begin(void)
 {
 	if (SANITIZED)
 		return false;
-	assert(!heap.large && (!heap.blocks || heap.blocks->used == 0));
+	assert(!heap.large && (!heap.blocks || heap.blocks->used == sizeof(*heap.blocks)));
 	ts_set_allocator(give, give_zeroed, give_more, take_back);
 	return true;
 }
@@ -186,7 +196,7 @@ void nc_heap_end(void)
 		free(large);
 	}
 	if (heap.blocks)
-		heap.blocks->used = 0;
+		heap.blocks->used = sizeof(*heap.blocks);
 	memset(heap.idle, 0, sizeof(heap.idle));
-	heap.taken = heap.blocks ? sizeof(*heap.blocks) : 0;
+	heap.taken = heap.blocks ? heap.blocks->size : 0;
 }

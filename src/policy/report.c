@@ -40,17 +40,22 @@ static bool make_room(struct nc_report *report, void **list, size_t *capacity, s
 
 static int find_lines(struct nc_report *report)
 {
+	const char *const end = report->source + report->source_size;
+	const char *at = report->source;
 	uint32_t count = 1;
 
-	for (uint32_t i = 0; i < report->source_size; i++)
-		count += report->source[i] == '\n';
+	while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+		count++;
+		at++;
+	}
 	report->lines = calloc(count, sizeof(*report->lines));
 	if (!report->lines)
 		return -ENOMEM;
 	report->n_lines = 1;
-	for (uint32_t i = 0; i < report->source_size; i++)
-		if (report->source[i] == '\n')
-			report->lines[report->n_lines++] = i + 1;
+	for (at = report->source; report->n_lines < count; at++) {
+		at = memchr(at, '\n', (size_t)(end - at));
+		report->lines[report->n_lines++] = (uint32_t)(at - report->source) + 1;
+	}
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "policy/arena.h"
 
@@ -189,6 +190,12 @@ static inline const char *nc_tree_text(
 	return tree->text + tree->nodes[node].start;
 }
 
-bool nc_tree_is(const struct nc_tree *tree, uint32_t node, const char *text);
+static inline bool nc_tree_is(const struct nc_tree *tree, uint32_t node, const char *text)
+{
+	uint32_t size;
+	const char *own = nc_tree_text(tree, node, &size);
+
+	return strlen(text) == size && memcmp(own, text, size) == 0;
+}
 
 #endif

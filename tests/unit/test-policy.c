@@ -16,6 +16,8 @@ void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__real_realloc(void *memory, size_t size);
 void *__wrap_realloc(void *memory, size_t size);
+void *__real_nc_pages_alloc(size_t size);
+void *__wrap_nc_pages_alloc(size_t size);
 
 static bool fails(void)
 {
@@ -30,6 +32,11 @@ void *__wrap_calloc(size_t count, size_t size)
 void *__wrap_realloc(void *memory, size_t size)
 {
 	return fails() ? NULL : __real_realloc(memory, size);
+}
+
+void *__wrap_nc_pages_alloc(size_t size)
+{
+	return fails() ? NULL : __real_nc_pages_alloc(size);
 }
 
 static struct nc_report *analyse(
