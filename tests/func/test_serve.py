@@ -502,5 +502,6 @@ def test_killed_daemon_loses_nothing(tmp_path):
                 break
             before = f"&before={page['next']}"
         assert all(rows.get(id_) == "success" for id_ in acknowledged)
-        assert set(rows.values()) <= {"success", "lost", "cancelled"}
+        # a worker that sees its spawner gone before it goes itself can still say that of what it was about to begin
+        assert set(rows.values()) <= {"success", "lost", "cancelled", "internal_error"}
         assert daemon.get("/v1/audit/verify").json()["ok"]
