@@ -110,6 +110,8 @@
 #define NC_RECORD_ID_MAX 64U
 /* Executions of one worker that are open at once. */
 #define NC_RECORD_OPEN_MAX 2048U
+/* Executions that have ended and wait for the recorder; no other is begun then. */
+#define NC_RECORD_BEHIND_MAX 128U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* Segments of a journal: a year of one a minute. */

@@ -43,12 +43,14 @@ struct nc_chronicle {
 	void (*say)(const char *text);
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
+	size_t n_ended;				/* that are in either list */
 	size_t n_open; /* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
 };
 
 static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json_t *receipt)
 {
+	chronicle->n_ended--;
 	chronicle->written(waiting->execution, receipt);
 	if (waiting->times && !chronicle->gone)
 		(void)nc_record_note(
@@ -107,6 +109,16 @@ static void lose(struct nc_chronicle *chronicle)
 		settle(chronicle, hopeless, json_null());
 	if (!chronicle->returns)
 		nc_chronicle_give_up(chronicle);
+}
+
+bool nc_chronicle_is_behind(const struct nc_chronicle *chronicle)
+{
+	return chronicle->n_ended >= NC_RECORD_BEHIND_MAX;
+}
+
+bool nc_chronicle_has_room(const struct nc_chronicle *chronicle)
+{
+	return chronicle->gone || nc_record_has_room(chronicle->record);
 }
 
 bool nc_chronicle_is_up(const struct nc_chronicle *chronicle)
@@ -418,6 +430,7 @@ void nc_chronicle_end(
 		chronicle->written(execution, json_null());
 		return;
 	}
+	chronicle->n_ended++;
 	*waiting = (struct waiting){
 		.execution = execution, .body = body, .times = times_of(execution, reply)};
 	note(chronicle, execution, reply);

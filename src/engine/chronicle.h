@@ -28,6 +28,12 @@ void nc_chronicle_resume(struct nc_chronicle *chronicle);
 /* It stays away: those that wait for it are told that there is no receipt. */
 void nc_chronicle_give_up(struct nc_chronicle *chronicle);
 
+/* Whether so many have ended that are not recorded yet that no more should begin. */
+bool nc_chronicle_is_behind(const struct nc_chronicle *chronicle);
+
+/* Whether the recorder takes what begins now without being waited for. */
+bool nc_chronicle_has_room(const struct nc_chronicle *chronicle);
+
 /* Whether somebody records now. */
 bool nc_chronicle_is_up(const struct nc_chronicle *chronicle);
 

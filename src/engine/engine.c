@@ -107,6 +107,8 @@ static bool has_room(const struct nc_engine *engine, const struct nc_execution *
 {
 	const struct nc_engine_setup *setup = &engine->setup;
 
+	if (engine->chronicle && nc_chronicle_is_behind(engine->chronicle))
+		return false;
 	/* what is too large for ever runs alone, rather than never */
 	if (engine->load.running == 0 || needs_no_box(execution))
 		return true;
@@ -185,10 +187,12 @@ static void on_written(struct nc_execution *execution, json_t *receipt)
 	} else if (!reply) {
 		json_decref(receipt);
 	}
-	if (execution->engine->ends)
+	if (execution->engine->ends) {
 		json_decref(reply);
-	else
+	} else {
 		execution->listener.done(execution->listener.context, reply);
+		take_turns(execution->engine);
+	}
 	nc_execution_free(execution);
 }
 
@@ -307,6 +311,11 @@ void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void
 bool nc_engine_records(const struct nc_engine *engine)
 {
 	return engine->chronicle && nc_chronicle_is_up(engine->chronicle);
+}
+
+bool nc_engine_has_room(const struct nc_engine *engine)
+{
+	return !engine->chronicle || nc_chronicle_has_room(engine->chronicle);
 }
 
 /* As if they began now: to the next one they are news. */

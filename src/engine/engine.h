@@ -101,6 +101,9 @@ void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void
 /* Whether somebody records now what is executed. */
 bool nc_engine_records(const struct nc_engine *engine);
 
+/* Whether one that is submitted now is recorded without waiting for the recorder. */
+bool nc_engine_has_room(const struct nc_engine *engine);
+
 /* The next recorder, after one that died; takes over the socket. 0 or -errno. */
 int nc_engine_meet_recorder(struct nc_engine *engine, int fd);
 

@@ -262,6 +262,12 @@ bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *excha
 		nc_reply_retry(exchange, 1);
 		return false;
 	}
+	if (!nc_engine_has_room(server->setup.engine)) {
+		nc_problem(exchange, 503, "busy", NULL, "Try again later",
+			"More is asked for than is recorded at once");
+		nc_reply_retry(exchange, 1);
+		return false;
+	}
 	if (!server->archive || server->setup.state_fd < 0 ||
 		fstatfs(server->setup.state_fd, &disk) < 0 ||
 		(uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize >= ROOM_MIN)

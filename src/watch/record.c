@@ -16,7 +16,7 @@
 /* Blobs up to this size go in the message itself. */
 #define INLINE_MAX (48U * 1024)
 /* How long it may take the recorder to read what was sent before: it only writes files. */
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 5000
 
 /* Whether there is room within that time, on a socket that an event loop has made impatient. */
 static bool wait_for_room(const struct nc_record *record, int timeout_ms)
