@@ -25,7 +25,8 @@ test: ## Install what the tests need and run the whole suite
 	@tools/deps build test
 	@tools/build $(BUILD) -Dtests=true
 	@meson test -C $(BUILD) --print-errorlogs
-	@for suite in func escape fault; do \
+	@tools/suite $(BUILD)
+	@for suite in escape fault; do \
 		NACRE_BUILD=$(abspath $(BUILD)) $(PYTEST) tests/$$suite || exit 1; \
 	done
 
@@ -41,7 +42,7 @@ sanitize: ## The whole suite under AddressSanitizer and UndefinedBehaviorSanitiz
 	@tools/deps build test
 	@tools/build $(BUILD)-asan -Dtests=true -Db_sanitize=address,undefined -Db_lundef=false
 	@meson test -C $(BUILD)-asan --print-errorlogs
-	@NACRE_BUILD=$(abspath $(BUILD)-asan) $(PYTEST) tests/func
+	@tools/suite $(BUILD)-asan
 
 coverage: ## Line coverage of engine, runtime and watch: a table, and HTML in build-cov/coverage
 	@tools/deps build test cover

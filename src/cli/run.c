@@ -20,6 +20,7 @@
 #include "cli/remote.h"
 #include "engine/engine.h"
 #include "engine/environment.h"
+#include "engine/installer.h"
 #include "engine/network.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
@@ -596,15 +597,28 @@ static int finish(json_t *reply, struct nacre_err *err)
 	return code;
 }
 
+/* Whether one of its steps is in a language whose compiler has a cache, or may be. */
+static bool may_want_warmth(const struct nc_request *request)
+{
+	for (size_t i = 0; i < request->n_steps; i++)
+		if (request->step[i].language < 0 || nc_warmer_of(request->step[i].language))
+			return true;
+	return false;
+}
+
 /* For packages there must be a place; a compiler without a place for its cache takes longer. */
 static int open_environments(struct nc_environments *all, const struct nc_config *config,
-	bool for_packages, bool ranges, struct nacre_err *err)
+	const struct nc_request *request, bool ranges, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
-	int r = nc_environments_open(all, config, true, ranges, for_packages ? err : &ignored);
+	int r;
 
-	if (!for_packages)
+	if (request->packages.count == 0) {
+		if (may_want_warmth(request))
+			(void)nc_environments_open(all, config, true, ranges, &ignored);
 		return 0;
+	}
+	r = nc_environments_open(all, config, true, ranges, err);
 	return r < 0 ? r : nc_environments_open_source(all, config, err);
 }
 
@@ -635,8 +649,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = nc_privilege_ranges(&ranges, err);
 	if (r == 0)
-		r = open_environments(
-			&environments, cli->config, request.packages.count > 0, ranges, err);
+		r = open_environments(&environments, cli->config, &request, ranges, err);
 	if (r < 0)
 		return r;
 	input_fd = open_input(arg_request ? "-" : arg_code ? NULL : words[0]);

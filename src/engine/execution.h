@@ -78,8 +78,9 @@ struct nc_execution {
 	int input_fd;
 	char id[NC_ID_SIZE];
 	bool cancelled;
-	bool is_open; /* its beginning is recorded */
-	bool retried; /* after a fault of our own, before its program began */
+	bool is_open;		/* its beginning is recorded */
+	bool retried;		/* after a fault of our own, before its program began */
+	bool environment_built; /* for this execution */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
 	enum nc_box_tier tier;
 	enum nc_verdict verdict; /* the worst of all steps */
@@ -95,10 +96,9 @@ struct nc_execution {
 	enum nc_language packages_language; /* of the steps that have them */
 	struct nc_build *build;		    /* while it works */
 	struct nc_environment environment;  /* dir_fd -EBADF: none is needed, or not yet */
-	json_t *packages;	      /* that there are; NULL: none were asked for, or not yet */
-	bool environment_built;	      /* for this execution */
-	struct nc_environment warmth; /* the build cache of its compilers; dir_fd -EBADF: none */
-	struct nc_access *reach;      /* NULL: nothing, or not yet */
+	struct nc_environment warmth;	    /* the build cache of its compilers; the same */
+	json_t *packages;	 /* that there are; NULL: none were asked for, or not yet */
+	struct nc_access *reach; /* NULL: nothing, or not yet */
 	/* the command that runs */
 	uv_timer_t *watch; /* looks at it from time to time; NULL: nobody does */
 	size_t decoys_touched;
@@ -110,8 +110,8 @@ struct nc_execution {
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
+	bool took;	      /* its box was made before, and its interpreter waits there */
 	uint64_t box_id;      /* 0: there is none */
-	bool took;	      /* it was made before, and its interpreter waits there */
 	uint64_t last_box_id; /* the one that it had; 0: it had none */
 	/* the outcome */
 	const char *status; /* NULL: as the last step that ran */

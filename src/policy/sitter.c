@@ -12,8 +12,7 @@
 #include "policy/bounds.h"
 #include "policy/pages.h"
 
-/* The step of tree-sitter's own lexer, which knows of line ends, bytes that are no text, the end.
- */
+/* tree-sitter's own step, which knows of line ends, bytes that are no text, and the end. */
 static void (*slow_step)(TSLexer *base, bool skip);
 
 /*
@@ -164,8 +163,7 @@ static int copy(struct walk *walk, Subtree subtree, TSSymbol alias, struct nc_no
 	return go_down(walk, subtree, node.start, walk->tree.count - 1, 0);
 }
 
-/* Takes the next child of the innermost level; what does not show is entered as if it were not
- * there. */
+/* Takes the next child of the innermost level; one that does not show gives its own instead. */
 static int take_child(struct walk *walk)
 {
 	struct level *level = &walk->levels[walk->depth - 1];

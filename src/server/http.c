@@ -56,6 +56,7 @@ struct nc_http {
 	struct nc_link *links;
 	size_t n_links, n_open, bodies_size;
 	bool drains;
+	bool ends;  /* nobody is there any more who could handle a request */
 	bool again; /* a connection was resumed, which libmicrohttpd sees when it runs only */
 };
 
@@ -570,6 +571,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 	(void)url;
 	if (!exchange || exchange->refused)
 		return MHD_NO; /* no memory, or answered already: the connection ends */
+	if (exchange->http->ends && exchange->status == 0)
+		return MHD_NO; /* libmicrohttpd reads what has arrived until the last moment */
 	if (!exchange->seen_head)
 		return on_head(exchange, method, version);
 	if (*size > 0 && exchange->early) {
@@ -788,7 +791,7 @@ void nc_http_free(struct nc_http *http)
 {
 	if (!http)
 		return;
-	http->drains = true;
+	http->drains = http->ends = true;
 	(void)nc_poll_free(http->poll);
 	if (http->daemon) {
 		let_go(http);

@@ -14,6 +14,27 @@ NACRE = BUILD / "nacre"
 NOBODY = 65534
 
 
+# Look at the whole machine, or measure it, or load it: `make test` runs them after the others, one by one.
+ALONE = {
+    "test_delegation",  # groups of all users
+    "test_deps",  # installs packages
+    "test_doctor",  # groups at the top
+    "test_guest", "test_guest_cgroup", "test_guest_exec", "test_guest_top",  # machines of their own, with clocks
+    "test_limits",  # shares of the processors
+    "test_serve_soak", "test_soak",  # as much as it can take
+}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "alone: nothing else may run on the machine")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.path.stem in ALONE:
+            item.add_marker("alone")
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """NACRE_TESTS_MUST_RUN=1 turns a skip into a failure."""

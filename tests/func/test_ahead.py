@@ -70,7 +70,7 @@ PROGRAMS = {
     "lines": "require('readline').createInterface({ input: process.stdin }).on('line', (l) => console.log('line', l))",
     "streams": "console.log(process.stdout.isTTY, process.stdin.isTTY, process.stdout.writableHighWaterMark); console.error('err')",
     "large": "process.stdout.write('x'.repeat(300000))",
-    "timers": "setTimeout(() => console.log('late'), 50); setImmediate(() => console.log('soon')); process.nextTick(() => console.log('next'))",
+    "timers": "setTimeout(() => console.log('late'), 500); setImmediate(() => console.log('soon')); process.nextTick(() => console.log('next'))",
     "module_paths": "console.log(module.paths, require.resolve.paths('x'), module.id, module.filename, Object.keys(require.cache))",
     "own_module": "require('fs').writeFileSync('m.js', 'module.exports = __filename'); console.log(require('./m'), Object.keys(require.cache).length)",
     "import": "import('fs').then((m) => console.log(typeof m.readFileSync))",

@@ -236,6 +236,7 @@ def test_mounts_below_the_source_are_read_only_too(box):
     assert done.stdout == "in\n", done
 
 
+@pytest.mark.alone
 def test_kill_9_while_ids_are_mapped_leaves_no_process(as_root, programs, tmp_path):
     """The process that holds the namespace of a mapping goes with its spawner, at whatever moment that is killed."""
     generator = random.Random(25119)

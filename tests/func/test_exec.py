@@ -353,6 +353,7 @@ def leftovers():
     return our_groups(), locks, mounts, files
 
 
+@pytest.mark.alone
 def test_nothing_is_left_on_the_host(box):
     box("--", "true")  # what others left is swept
     before = leftovers()
@@ -362,6 +363,7 @@ def test_nothing_is_left_on_the_host(box):
     assert leftovers() == before
 
 
+@pytest.mark.alone
 def test_what_a_killed_spawner_left_is_swept_by_the_next(programs, tmp_path, as_root):
     env = environment(tmp_path)
     before = leftovers()[0]
@@ -411,6 +413,7 @@ def test_memory_within_the_limit_is_fine(groups):
     assert 60 << 20 <= answer["usage"]["memory_peak_bytes"] <= 100 << 20
 
 
+@pytest.mark.alone
 def test_cpu_quota_and_bill(groups):
     spin = "import os, time\nos.fork()\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass\nos.wait() if os.getpid() == 2 else 0"
     used = []

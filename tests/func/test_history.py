@@ -221,3 +221,35 @@ def test_a_history_of_somebody_else_is_not_read(as_root, history, nacre):
     os.chown(history, 4242, 4242)
     done = nacre("history", env={"NACRE_STATE": str(history.parent)})
     assert done.returncode == 125 and "must belong to user" in done.stderr
+
+
+@pytest.mark.parametrize("spoil, words", [
+    (lambda state: None, "Nothing has been recorded yet"),
+    (lambda state: (state / "history").write_text(""), "Open the history: Not a directory"),
+    (lambda state: (state / "verify.key").write_text(""), "Nothing has been recorded yet")], ids=["empty", "file", "key alone"])
+def test_a_state_without_a_history(nacre, tmp_path, spoil, words):
+    """Is not read, and a run that cannot be recorded says so; somebody who removed the history is not helped to hide it."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o755)
+    spoil(state)
+    done = nacre("history", env={"NACRE_STATE": str(state)})
+    assert done.returncode == 125 and words in done.stderr
+    ran = nacre("run", "--lang", "shell", "-c", "echo ran", env={"NACRE_STATE": str(state)})
+    assert ran.stdout == "ran\n"
+    if (state / "verify.key").exists() and not (state / "history").exists():
+        assert "Not recorded: The history is gone, but its verify.key is there" in ran.stderr
+    elif (state / "history").is_file():
+        assert "Not recorded: Open the history" in ran.stderr
+    else:
+        assert ran.stderr == "" and (state / "verify.key").stat().st_mode & 0o777 == 0o400
+
+
+def test_a_history_that_others_may_write_is_not_used(nacre, history):
+    history.chmod(0o770)
+    done = nacre("run", "--lang", "shell", "-c", "echo ran", env={"NACRE_STATE": str(history.parent)})
+    assert done.stdout == "ran\n" and "Not recorded: The history must belong to user" in done.stderr
+
+
+def test_a_key_that_cannot_be_read(nacre, filled, history):
+    done = nacre("audit", "verify", "--key", "/usr", env={"NACRE_STATE": str(history.parent)})
+    assert done.returncode == 125 and "Read the key '/usr': Is a directory" in done.stderr

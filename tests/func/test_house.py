@@ -213,6 +213,7 @@ def test_links_in_the_documents_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.relative_to(ROOT)} links to {target}"
 
 
+@pytest.mark.alone  # it builds anew what the others run
 def test_install_honours_destdir_and_prefix(tmp_path):
     done = subprocess.run(["meson", "configure", BUILD, "-Dprefix=/opt/pearl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import open_way
 from serving import Daemon
-from test_sandboxes import USER, Sandbox, daemon, sandbox  # noqa: F401: fixtures
+from test_sandboxes import USER, Sandbox, daemon, pgrep, sandbox  # noqa: F401: fixtures
 
 RAW = {"Content-Type": "application/x-tar"}
 
@@ -184,7 +184,7 @@ def test_clients_that_hang_up(daemon, sandbox):  # noqa: F811
                        + tar_of(("a", bytes(1 << 20)))[:300000])
         client.close()
     time.sleep(3)
-    assert not subprocess.run(["pgrep", "-xf", "nacre-files (un)?pack .*"], capture_output=True).stdout
+    assert not pgrep("nacre-files (un)?pack .*", daemon.process.pid)
     assert put(sandbox, "/workspace/in", tar_of(("a", b"x"))).status == 204
     assert sandbox.run("cat in/a")["stdout"] == "x"
 

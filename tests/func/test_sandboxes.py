@@ -12,6 +12,7 @@ import time
 import pytest
 
 from conftest import NACRE, open_way
+from leftovers import descendants
 from serving import Daemon, events_of
 from test_network import host  # noqa: F401: a fixture
 
@@ -24,9 +25,10 @@ def daemon(tmp_path_factory):
         yield made
 
 
-def pgrep(command):
-    """From outside: inside, nobody sees another's processes."""
-    return subprocess.run(["pgrep", "-xf", command], capture_output=True, text=True).stdout.split()
+def pgrep(command, below=None):
+    """From outside: inside, nobody sees another's processes. Of everybody, or of those below a process."""
+    found = subprocess.run(["pgrep", "-xf", command], capture_output=True, text=True).stdout.split()
+    return found if below is None else [pid for pid in found if int(pid) in descendants(below)]
 
 
 class Sandbox:

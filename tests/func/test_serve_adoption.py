@@ -199,7 +199,7 @@ def test_secrets_stay_what_programs_know_them_by(daemon, host):  # noqa: F811
 def test_what_was_executed_is_in_the_history(daemon):
     """Jobs that ran or waited are told that they are lost; what had ended is there."""
     done = daemon.execute("echo there", "shell").json()
-    jobs = [daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 30"}).json()["id"] for _ in range(12)]
+    jobs = [daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 4731"}).json()["id"] for _ in range(12)]
     daemon.die()
     assert daemon.get(f"/v1/history/{done['id']}").json()["status"] == "success"
     for job in jobs:
@@ -209,7 +209,7 @@ def test_what_was_executed_is_in_the_history(daemon):
         past = daemon.get(f"/v1/history/{job}").json()
         assert past["status"] == "lost" and "died before it had ended" in past["error"]
     assert daemon.get("/v1/jobs/ex_none").status == 404
-    assert subprocess.run(["pgrep", "-xf", "sleep 30"], capture_output=True).returncode == 1
+    assert subprocess.run(["pgrep", "-xf", "sleep 4731"], capture_output=True).returncode == 1
     assert daemon.execute("print(6 * 7)").json()["output"] == "42\n"
 
 
@@ -246,7 +246,7 @@ def test_tenants_and_quotas_hold(tmp_path):
         one, two = (daemon.key("--tenant", name, "--role", "execute") for name in ("one", "two"))
         boxes = [Sandbox(daemon, key=one), Sandbox(daemon, key=one)]
         assert daemon.post("/v1/sandboxes", {}, key=one).status == 429
-        lost = daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 30"}, key=two).json()["id"]
+        lost = daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 4731"}, key=two).json()["id"]
         daemon.die()
         assert boxes[0].ask("GET").status == 200 and daemon.get(boxes[0].path(), key=two).status == 404
         assert daemon.get(boxes[0].path()).status == 401
@@ -279,12 +279,12 @@ def test_a_configuration_that_has_gone_is_not_done_without(tmp_path):
     (config / "serve.yaml").write_text("tenants:\n  one:\n    executions: 1\n")
     open_way(config)
     with Daemon(tmp_path, config=config) as daemon:
-        Sandbox(daemon).run("sleep 4718", background=True)
+        Sandbox(daemon).run("sleep 4732", background=True)
         (config / "serve.yaml").unlink()
         os.kill(daemon.pid, signal.SIGKILL)
         assert daemon.process.wait(20) == 125
     assert "serve.yaml has gone from the configuration" in open(daemon.log_path).read()
-    assert subprocess.run(["pgrep", "-xf", "sleep 4718"], capture_output=True).returncode == 1
+    assert subprocess.run(["pgrep", "-xf", "sleep 4732"], capture_output=True).returncode == 1
 
 
 def test_tls_goes_on_though_the_key_is_gone(tmp_path):

@@ -84,17 +84,17 @@ def test_its_end(daemon, sandbox):  # noqa: F811
     watch.until("removed", "/workspace/d".removeprefix("/workspace/"))
     assert watch.event() == ("end", {"reason": None}) and watch.event() is None
     # a client that goes takes what looks for it along; so does a sandbox
-    before = len(pgrep("nacre-files watch 0 /workspace"))
+    before = len(pgrep("nacre-files watch 0 /workspace", sandbox.daemon.process.pid))
     watches = [Watch(sandbox) for _ in range(4)]
     assert [found.status for found in watches] == [200] * 4 and Watch(sandbox).status == 409
-    assert len(pgrep("nacre-files watch 0 /workspace")) == before + 4
+    assert len(pgrep("nacre-files watch 0 /workspace", sandbox.daemon.process.pid)) == before + 4
     assert sandbox.run("echo room")["stdout"] == "room\n" and sandbox.write("/workspace/x", b"x").status == 204
     for found in watches[:3]:
         found.client.close()
     until = time.monotonic() + 5
-    while len(pgrep("nacre-files watch 0 /workspace")) > before + 1 and time.monotonic() < until:
+    while len(pgrep("nacre-files watch 0 /workspace", sandbox.daemon.process.pid)) > before + 1 and time.monotonic() < until:
         time.sleep(0.1)
-    assert len(pgrep("nacre-files watch 0 /workspace")) == before + 1
+    assert len(pgrep("nacre-files watch 0 /workspace", sandbox.daemon.process.pid)) == before + 1
     sandbox.ask("DELETE")
     events = []
     while event := watches[3].event():

@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 
 #include "unit.h"
-#include "watch/no_loading.c"
 
 void *__real_dlopen(const char *file, int mode);
 
