@@ -1,4 +1,4 @@
-"""nacre serve: answers per second to a trivial request with a key, beside nginx with a static file. Usage: bench/serve.py BUILD
+"""nacre serve: answers per second to a trivial request with a key, beside nginx with a static file. Usage: bench/serve.py BUILD [--idle]
 
 The same generator (wrk, one thread) asks both in turn, several times; each runs with one worker, without a log per request. Needs
 Debian's nginx-light and wrk. Memory is that of all processes of an idle daemon after some work (PSS, so that what they share counts
@@ -51,7 +51,7 @@ def memory(pid):
 
 def measure_idle(title, home, serve):
     (home / "config/serve.yaml").write_text(serve)
-    with Daemon(home, config=home / "config") as daemon:
+    with Daemon(home, config=home / "config", respawn=True) as daemon:
         for _ in range(5):
             daemon.execute("print(1)")
         daemon.get("/v1/history")
@@ -94,4 +94,5 @@ with tempfile.TemporaryDirectory() as home:
     print()
     (home / "config/nacre.yaml").write_text("log:\n  level: warning\n")
     with Daemon(home, config=home / "config", quiet=True) as daemon:
-        compare(daemon, home)
+        if "--idle" not in sys.argv:
+            compare(daemon, home)
