@@ -34,6 +34,13 @@ BODY = {"status": "success", "language": "python", "tier": "container", "exit_co
         "memory_peak_bytes": 9437184, "disk_bytes": 0, "code_sha256": "0" * 64, "stdout_sha256": "0" * 64, "stderr_sha256": "0" * 64}
 
 
+def children(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
 class Subject:
     def __init__(self, name):
         self.home = pathlib.Path(tempfile.mkdtemp(prefix=f"nacre-bench-{name}-", dir="/var/tmp"))
@@ -65,7 +72,8 @@ class Subject:
     def cpu_ms(self):
         """Of the spawner and of its children, those that have ended included."""
         pid = self.daemon.process.pid
-        living = [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        living = [pid, *children(pid)]
+        living += [aide for child in living[1:] for aide in children(child)]  # the keeper's
         ended = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         total = sum(map(int, ended[13:15])) * 1000 / os.sysconf("SC_CLK_TCK")
         for member in living:
