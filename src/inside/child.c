@@ -10,6 +10,7 @@
 #include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,6 +154,18 @@ static int stdio_to_null(void)
 	return 0;
 }
 
+/*
+ * Whoever has died before that was set sends no signal, and what nacre-init has to say may be heard
+ * by a brother of ours, who has a copy of the spawner's descriptors until he is nacre-init himself.
+ */
+static int check_spawner(int spawner_fd)
+{
+	struct pollfd event = {.fd = spawner_fd, .events = POLLIN};
+	int r = checked(poll(&event, 1, 0));
+
+	return r > 0 ? -EOWNERDEAD : r;
+}
+
 _Noreturn void nc_child_first(const struct nc_first *first)
 {
 	static char name[] = "nacre-init";
@@ -180,6 +193,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	STEP(report, "drop capabilities", nc_caps_set(0));
 	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
 	STEP(report, "die with the spawner", die_with_parent());
+	STEP(report, "find the spawner alive", check_spawner(first->spawner_fd));
 	/* all but the pipe that says "ready" close when nacre-init takes over */
 	STEP(report, "mark descriptors", checked(close_range(READY_FD, ~0U, CLOSE_RANGE_CLOEXEC)));
 	if (report == READY_FD)

@@ -22,6 +22,7 @@ struct nc_first {
 	int go_fd;
 	int report_fd;
 	int init_fd;	/* nacre-init, to be executed */
+	int spawner_fd; /* pidfd */
 	bool single_id; /* one user id is mapped, so there is no id 0 to become */
 };
 

@@ -202,6 +202,7 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 			.go_fd = go[0],
 			.report_fd = report[1],
 			.init_fd = nursery->init_fd,
+			.spawner_fd = nursery->self_fd,
 			.single_id = !box->slot.held,
 		};
 

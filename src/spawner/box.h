@@ -12,6 +12,7 @@
 
 /* What all boxes share. */
 struct nc_nursery {
+	int self_fd;	       /* pidfd of the spawner */
 	int init_fd;	       /* nacre-init, sealed */
 	int files_source_fd;   /* nacre-files on the disk */
 	int files_fd;	       /* the same sealed, once it was needed; or -EBADF */

@@ -1265,6 +1265,9 @@ static int open_programs(struct nacre_err *err)
 	if (stat("/proc/self/ns/pid", &status) < 0)
 		return nc_err_errno(err, -errno, "Look at our own pid namespace");
 	spawner.nursery.pid_ns = status.st_ino;
+	spawner.nursery.self_fd = nc_pidfd_open(getpid());
+	if (spawner.nursery.self_fd < 0)
+		return nc_err_errno(err, spawner.nursery.self_fd, "Hold ourselves");
 	spawner.nursery.init_fd = nc_program_load(init_fd, "nacre-init", err);
 	if (spawner.nursery.init_fd < 0)
 		return spawner.nursery.init_fd;

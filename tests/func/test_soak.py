@@ -1,13 +1,16 @@
 """One spawner, many boxes: 2,000 in a row and 200 at once, without a leak."""
 
+import os
 import pathlib
 import re
+import signal
 import subprocess
 import time
 
 import pytest
 
 from conftest import BUILD
+from serving import Daemon
 from test_spawner import GREETING, an_order, start_spawner
 from wire import ENDED, FAILED, STARTED
 
@@ -133,3 +136,34 @@ def test_two_hundred_at_once(spawner):
     spawner.settle()
     assert spawner.state()[0] == before[0], "descriptors leak"
     assert host_counts() == host
+
+
+def processes_one():
+    """Process ids of all boxes' first processes on this machine."""
+    found = set()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"nacre-init\0"):
+                found.add(path.parent.name)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
+def test_nobody_survives_a_spawner_that_dies_while_boxes_are_made(tmp_path):
+    """Each of some boxes at once is held up before it has told the kernel to die with its spawner."""
+    before = processes_one()
+    slowly = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pivot_root", "-e", "inject=pivot_root:delay_enter=400000"]
+    daemon = Daemon(tmp_path, prefix=slowly)
+    try:
+        spawner = subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-f", "^nacre-spawner"], capture_output=True, text=True).stdout.split()[0]
+        time.sleep(0.1)
+        os.kill(int(spawner), signal.SIGKILL)
+        until = time.monotonic() + 20
+        time.sleep(1)
+        while processes_one() - before and time.monotonic() < until:
+            time.sleep(0.1)
+        assert processes_one() <= before
+    finally:
+        daemon.process.kill()
+        daemon.process.wait()

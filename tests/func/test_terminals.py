@@ -32,7 +32,7 @@ def begun(box, command, query="", **options):
 
 
 def gone(box, identity):
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while box.command(identity)["state"] == "running" and time.monotonic() < until:
         time.sleep(0.05)
     return box.command(identity)
