@@ -191,3 +191,14 @@ def events_of(raw):
         if fields:
             found.append((int(fields["id"]) if "id" in fields else None, fields["event"], json.loads(fields["data"])))
     return found
+
+
+def descriptors(pid):
+    """What each descriptor of a process leads to, by its number; who is closed meanwhile is left out."""
+    found = {}
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found[number] = os.readlink(f"/proc/{pid}/fd/{number}")
+        except FileNotFoundError:
+            pass
+    return found

@@ -18,6 +18,7 @@ from conftest import BUILD
 from egresswire import (ASK, CHANGE, EGRESS_ID, HELLO, METER, OPEN, VERSION, Egress, Host, NameServer, answer, connect, echo,
                         get, inner, listen, ok, read_all, read_head, read_reply, rule, secret, status, talk, terms,
                         wait_for)
+from serving import descriptors
 from wire import message
 
 A, CNAME, AAAA = NameServer.A, NameServer.CNAME, NameServer.AAAA
@@ -868,7 +869,7 @@ def test_it_can_do_nothing_else(egress):
     assert state["CapEff"] == state["CapPrm"] == state["CapBnd"] == "0" * 16 or os.geteuid() != 0
     if os.geteuid() == 0:
         assert state["Uid"].split() == [str(EGRESS_ID)] * 4 and state["Groups"].strip() == ""
-    links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    links = list(descriptors(pid).values())
     assert not [link for link in links if link.startswith("/") and link != "/dev/null"]
 
 

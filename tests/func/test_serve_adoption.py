@@ -13,7 +13,7 @@ import pytest
 
 from conftest import NACRE, environment, open_way
 from leftovers import lives
-from serving import Daemon, events_of
+from serving import Daemon, descriptors, events_of
 from test_network import host, needs_curl  # noqa: F401: a fixture
 from test_sandboxes import Sandbox, USER
 
@@ -397,7 +397,7 @@ def test_a_ledger_that_a_hostile_worker_wrote(tmp_path):
             box.run("echo x")
             box.run("sleep 4719", background=True)
         for _ in range(5):
-            number, = [n for n in os.listdir(f"/proc/{daemon.pid}/fd") if "nacre-ledger" in os.readlink(f"/proc/{daemon.pid}/fd/{n}")]
+            number, = [number for number, link in descriptors(daemon.pid).items() if "nacre-ledger" in link]
             fd = os.open(f"/proc/{daemon.pid}/fd/{number}", os.O_RDWR)
             for _ in range(20):
                 place = chance.choice([0, 4, 64, 72, 4096, 4096 + (2 << 20)]) + chance.choice([0, chance.randrange(400)])

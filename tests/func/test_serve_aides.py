@@ -12,7 +12,7 @@ import pytest
 
 from conftest import NOBODY, open_way
 from leftovers import lives
-from serving import Daemon
+from serving import Daemon, descriptors
 from test_network import host  # noqa: F401: a fixture
 from test_network_terms import fetch
 from test_sandboxes import Sandbox
@@ -215,7 +215,7 @@ def test_the_keeper_has_little(tmp_path):
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
         # CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_SETPCAP
         assert "NoNewPrivs:\t1" in status and "CapEff:\t00000000000001c2" in status and "CapBnd:\t0000000000000000" in status
-        sockets = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        sockets = descriptors(pid).values()
         assert len([name for name in sockets if name.startswith("socket:")]) == 4  # three places and the witness: nothing that listens
 
 
