@@ -175,6 +175,7 @@ def chart(bars):
 def peers(client, rounds):
     """Python hello in a fresh box of others, in turn with ours; with an engine and NACRE_BENCH_IMAGE, Docker's too."""
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as name:
+        pathlib.Path(name).chmod(0o755)
         helper, shy = Helper(0), Helper(0, hide_unified)
         words, image = [PYTHON, "-c", HELLO], os.environ.get("NACRE_BENCH_IMAGE")
         rows = {"bare": (helper, lambda: words)}
