@@ -4,28 +4,20 @@ Usage: bench/growth.py BUILD [--quick] [--write]. Two daemons take turns, one fr
 same machine: the time of a Python hello over HTTP, and the CPU time that all processes of the daemon, boxes included, took for it.
 """
 
-import argparse
 import concurrent.futures
 import http.client
 import json
 import os
 import pathlib
 import shutil
-import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).resolve().parent
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("build", type=pathlib.Path)
-options.add_argument("--quick", action="store_true")
-options.add_argument("--write", action="store_true")
-given = options.parse_args()
-os.environ["NACRE_BUILD"] = str(given.build.resolve())
-sys.path.insert(0, str(HERE.parent / "tests/func"))
+from results import options, put
+
+given = options(__doc__)
 
 from recordwire import FINISH, OPEN, Recorder, entry, make_history  # noqa: E402
-from results import put  # noqa: E402
 from serving import Daemon  # noqa: E402
 
 RECORDS, BOXES, EXECUTIONS = (20_000, 100, 2_000) if given.quick else (1_000_000, 1_000, 100_000)

@@ -4,7 +4,6 @@ Every comparison is interleaved in one run: a request to `nacre serve` over HTTP
 then the bare interpreter, and so on. --write puts the tables into bench/RESULTS.md and draws bench/warm.svg.
 """
 
-import argparse
 import concurrent.futures
 import http.client
 import json
@@ -13,21 +12,15 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 
+from results import options, put
+
 HERE = pathlib.Path(__file__).resolve().parent
-options = argparse.ArgumentParser(description=__doc__)
-options.add_argument("build", type=pathlib.Path)
-options.add_argument("--quick", action="store_true")
-options.add_argument("--write", action="store_true")
-given = options.parse_args()
-os.environ["NACRE_BUILD"] = str(given.build.resolve())
-sys.path.insert(0, str(HERE.parent / "tests/func"))
+given = options(__doc__)
 
 from exec import Helper, bwrap, hide_unified, oci  # noqa: E402
-from results import put  # noqa: E402
 from serving import Daemon  # noqa: E402
 
 PYTHON, NODE = "/usr/bin/python3", "/usr/bin/node"

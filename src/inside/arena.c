@@ -99,8 +99,9 @@ void nc_arena_settle(void)
 	if (region) {
 		uintptr_t end = round_up(next);
 
-		(void)munmap((void *)end, limit - end);
-		collapse(region, end);
+		if (end < limit)
+			(void)munmap((void *)end, limit - end);
+		collapse(region, end < limit ? end : limit);
 		region = 0;
 	}
 	collapse(heap, (uintptr_t)sbrk(0));

@@ -341,8 +341,8 @@ static int lend_child(const int *fds)
 	PyOS_AfterFork_Parent();
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (transit.pid >
-		0) /* else the spawner sees the pipe's end; so it does if the box is gone */
+	/* without it the spawner sees the pipe's end; whose box is gone needs no answer */
+	if (transit.pid > 0)
 		(void)nc_fd_write_all(fds[NC_LEND_PID], &transit.pid, sizeof(transit.pid));
 	else
 		fprintf(stderr, "zygote: lend a child: %s\n", nc_errno_text(-transit.pid));
