@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "inside/child.h"
 #include "inside/lend.h"
+#include "inside/shade.h"
 
 #define SAID_MAX (1U << 20)
 
@@ -52,7 +53,8 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
 	const char *known = getenv(NC_AHEAD_VARIABLE);
 	struct nc_child_program program;
 	napi_value text = exports;
-	int listens = 0;
+	char ready[] = NC_AHEAD_READY;
+	int listens = 0, shade_fd;
 
 	if (!known || sscanf(known, "%u,%d,%d", &parent.can, &held.landlock, &listens) != 3) {
 		(void)napi_throw_error(env, NULL, "this is not for programs");
@@ -60,9 +62,15 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
 	}
 	held.listens = listens != 0;
 	payload.group = parent.can ? &group : NULL;
-	if (nc_fd_write_all(NC_AHEAD_FD, NC_AHEAD_READY, 1) < 0)
+	shade_fd = nc_shade_wanted(parent.can) ? nc_shade_make() : -EBADF;
+	/* a domain of Landlock more, which the shade is not in: the program can do nothing to it */
+	if ((shade_fd < 0 && shade_fd != -EBADF) || (shade_fd >= 0 && nc_fence_scopes() < 0) ||
+		nc_child_send(NC_AHEAD_FD, ready, 1, &shade_fd, shade_fd >= 0) < 0)
 		_exit(125);
 	nc_child_follow(&payload, &held, &program);
+	if (shade_fd >= 0)
+		nc_shade_wait();
+	(void)nc_fd_close(shade_fd);
 	if (nc_fd_write_all(NC_AHEAD_FD, NC_LAST_WORD, 1) < 0)
 		_exit(125); /* nobody is there any more */
 	(void)close(NC_AHEAD_FD);

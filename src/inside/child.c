@@ -30,6 +30,7 @@
 #include "base/pidfd.h"
 #include "inside/lend.h"
 #include "inside/put.h"
+#include "inside/shade.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -371,7 +372,7 @@ static int load_fence(const struct nc_payload *payload)
 	return nc_fence_payload(fence, payload->writable, payload->n_writable);
 }
 
-static int send_with(int socket_fd, void *data, size_t size, const int *fds, size_t n)
+int nc_child_send(int socket_fd, void *data, size_t size, const int *fds, size_t n)
 {
 	union {
 		struct cmsghdr align;
@@ -393,20 +394,18 @@ static int send_with(int socket_fd, void *data, size_t size, const int *fds, siz
 	return checked((int)sendmsg(socket_fd, &message, MSG_NOSIGNAL));
 }
 
-static int tell_held(int channel_fd, int landlock, int listener_fd, int terminal_fd, int door_fd)
+static int tell_held(const struct nc_held *held, const int *given)
 {
-	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)landlock,
-		listener_fd >= 0, terminal_fd >= 0, door_fd >= 0};
-	int fds[3];
+	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)held->landlock, {0}};
+	int fds[NC_PAYLOAD_FDS];
 	size_t n = 0;
 
-	if (listener_fd >= 0)
-		fds[n++] = listener_fd;
-	if (terminal_fd >= 0)
-		fds[n++] = terminal_fd;
-	if (door_fd >= 0)
-		fds[n++] = door_fd;
-	return send_with(channel_fd, &report, sizeof(report), fds, n);
+	for (size_t i = 0; i < NC_PAYLOAD_FDS; i++) {
+		report.has[i] = given[i] >= 0;
+		if (given[i] >= 0)
+			fds[n++] = given[i];
+	}
+	return nc_child_send(held->channel_fd, &report, sizeof(report), fds, n);
 }
 
 /*
@@ -461,7 +460,7 @@ static int pack_door(int door_fd)
 	}
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
-	r = send_with(ends[0], &nothing, 1, fds, 1 + NC_DOOR_GUESTS);
+	r = nc_child_send(ends[0], &nothing, 1, fds, 1 + NC_DOOR_GUESTS);
 	return r < 0 ? r : ends[1];
 }
 
@@ -617,7 +616,7 @@ static int restrict_zygote(struct nc_held *held)
 void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 {
 	struct nc_held held = {.channel_fd = payload->channel_fd};
-	int listener_fd = -EBADF, terminal_fd = -EBADF, door_fd = -EBADF;
+	int given[] = {[NC_PAYLOAD_LISTENER] = -EBADF, -EBADF, -EBADF, -EBADF};
 
 	/* nothing foreign runs that the spawner could not end */
 	if (payload->go_fd >= 0)
@@ -635,11 +634,11 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 		keep_only(&held.channel_fd, -EBADF));
 	STEP(held.channel_fd, "set limits", set_usual_limits());
 	if (payload->door) { /* while it may take that port */
-		door_fd = open_door();
+		int door_fd = open_door();
+
 		STEP(held.channel_fd, "open the door", door_fd);
-		if (payload->guests)
-			door_fd = pack_door(door_fd);
-		STEP(held.channel_fd, "open it to guests", door_fd);
+		given[NC_PAYLOAD_DOOR] = payload->guests ? pack_door(door_fd) : door_fd;
+		STEP(held.channel_fd, "open it to guests", given[NC_PAYLOAD_DOOR]);
 	}
 	if (!payload->keeps_id) {
 		STEP(held.channel_fd, "close the ways to capabilities", nc_caps_bound());
@@ -647,23 +646,29 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	}
 	STEP(held.channel_fd, "drop capabilities", nc_caps_set(0));
 	if (payload->terminal) { /* it belongs to whoever opens it */
-		terminal_fd = open_terminal();
-		STEP(held.channel_fd, "open a terminal", terminal_fd);
+		given[NC_PAYLOAD_TERMINAL] = open_terminal();
+		STEP(held.channel_fd, "open a terminal", given[NC_PAYLOAD_TERMINAL]);
 	}
 	STEP(held.channel_fd, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
 	STEP(held.channel_fd, "die with the spawner", die_with_parent());
+	/* outside of the domain of Landlock that follows, so that the program can do nothing to it
+	 */
+	if (payload->lent && payload->group && nc_shade_wanted(payload->group->parent->can)) {
+		given[NC_PAYLOAD_SHADE] = nc_shade_make();
+		STEP(held.channel_fd, "make a shade", given[NC_PAYLOAD_SHADE]);
+	}
 	if (payload->zygote) {
 		STEP(held.channel_fd, "restrict by Landlock", restrict_zygote(&held));
 	} else {
 		held.landlock = load_fence(payload);
 		STEP(held.channel_fd, "restrict by Landlock", held.landlock);
 		STEP(held.channel_fd, "restrict system calls",
-			load_filter(payload, held.landlock, &listener_fd));
+			load_filter(payload, held.landlock, &given[NC_PAYLOAD_LISTENER]));
 	}
-	held.listens = listener_fd >= 0;
-	STEP(held.channel_fd, "tell by what it is held",
-		tell_held(held.channel_fd, held.landlock, listener_fd, terminal_fd, door_fd));
-	(void)nc_fd_close(listener_fd);
+	held.listens = given[NC_PAYLOAD_LISTENER] >= 0;
+	STEP(held.channel_fd, "tell by what it is held", tell_held(&held, given));
+	(void)nc_fd_close(given[NC_PAYLOAD_LISTENER]);
+	(void)nc_fd_close(given[NC_PAYLOAD_SHADE]);
 	*ret_held = held;
 }
 

@@ -10,7 +10,7 @@
 /*
  * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
  * when it is ready. The payload says over its channel by what it is held (struct nc_payload_report,
- * with the listener of its filter, the master of its terminal and its door, if any); then it takes
+ * with the descriptors that it has of enum nc_payload_fd, in their order); then it takes
  * an order (NC_BOX_RUN or NC_BOX_NEXT with the three streams, as it came from the worker, and
  * nacre-files if that is the program); the channel closes when it becomes its program.
  */
@@ -55,8 +55,15 @@ struct nc_payload {
 
 /* A letter that no errno's first byte is taken for, and Landlock's ABI. */
 #define NC_PAYLOAD_HELD 0xff
+enum nc_payload_fd {
+	NC_PAYLOAD_LISTENER, /* of its filter */
+	NC_PAYLOAD_TERMINAL, /* the master */
+	NC_PAYLOAD_DOOR,
+	NC_PAYLOAD_SHADE, /* pidfd; see inside/shade.h */
+	NC_PAYLOAD_FDS,
+};
 struct nc_payload_report {
-	unsigned char held, landlock, listens, terminal, door;
+	unsigned char held, landlock, has[NC_PAYLOAD_FDS];
 };
 
 /* By what it is held. */
@@ -79,6 +86,9 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	struct nc_child_program *ret_program);
 /* and becomes the program. */
 _Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_child_program *program);
+
+/* One message with descriptors, at least one byte long. 0 or more, or -errno. */
+int nc_child_send(int socket_fd, void *data, size_t size, const int *fds, size_t n);
 
 /* All three. */
 _Noreturn void nc_child_payload(const struct nc_payload *payload);

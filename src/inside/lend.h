@@ -7,7 +7,7 @@
 /*
  * A program that was started ahead of its order (NC_ORDER_AHEAD) has the channel of its payload,
  * the variable with what that knows (groups, Landlock's ABI, whether refusals are reported), and
- * says one byte when it waits.
+ * says one byte when it waits, with the pidfd of its shade if it has one.
  */
 #define NC_AHEAD_FD 3
 #define NC_AHEAD_VARIABLE "NACRE_AHEAD"

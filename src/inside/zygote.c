@@ -35,6 +35,7 @@
 #include "inside/child.h"
 #include "inside/hook.h"
 #include "inside/lend.h"
+#include "inside/shade.h"
 
 /* More than a PyConfig has in any version. */
 #define CONFIG_SIZE 8192
@@ -488,6 +489,8 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 	nc_child_follow(&payload, &held, &program);
 	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)
 		return 125; /* nobody is there any more */
+	if (nc_shade_wanted(lend->can))
+		nc_shade_wait();
 	if (!is_ours(program.argv, program.env))
 		nc_child_execute(&held, &program);
 	/* as execve would do it: it is nobody's business that its memory was another's before */

@@ -248,9 +248,6 @@ int nc_cgroup_kill(struct nc_cgroup *group);
 /* 1: no process in the group is alive (zombies may be there); 0: some are; or -errno. */
 int nc_cgroup_is_empty(const struct nc_cgroup *group);
 
-/* The same, where whoever was in the group had joined all of it. */
-int nc_cgroup_is_deserted(const struct nc_cgroup *group);
-
 /* Waits for that until deadline_ns on the monotonic clock. 0, -ETIMEDOUT or another -errno. */
 int nc_cgroup_wait_empty(const struct nc_cgroup *group, uint64_t deadline_ns);
 

@@ -306,12 +306,12 @@ int nc_cgroup_pids(const struct nc_cgroup *group, pid_t *ret_pids, size_t max)
 	return r < 0 ? r : nc_cgroup_place_pids(&place, ret_pids, max);
 }
 
-/* Whether nobody is in the first n of its hierarchies; 1, 0 or -errno. */
-static int is_empty(const struct nc_cgroup *group, size_t n)
+int nc_cgroup_is_empty(const struct nc_cgroup *group)
 {
 	const struct nc_cgroup_parent *parent = group->parent;
 
-	for (size_t i = 0; i < n; i++) {
+	/* all of them: a child that died while joining may have been in some only */
+	for (size_t i = 0; parent && i < parent->n_trees; i++) {
 		struct nc_cgroup_place place = {parent->tree[i].fd, group->name};
 		int r = nc_cgroup_place_busy(&place, parent->tree[i].v2);
 
@@ -319,17 +319,6 @@ static int is_empty(const struct nc_cgroup *group, size_t n)
 			return r < 0 ? r : 0;
 	}
 	return 1;
-}
-
-int nc_cgroup_is_empty(const struct nc_cgroup *group)
-{
-	/* all of them: a child that died while joining may have been in some only */
-	return is_empty(group, group->parent ? group->parent->n_trees : 0);
-}
-
-int nc_cgroup_is_deserted(const struct nc_cgroup *group)
-{
-	return is_empty(group, group->parent && group->parent->n_trees > 0 ? 1 : 0);
 }
 
 int nc_cgroup_wait_empty(const struct nc_cgroup *group, uint64_t deadline_ns)

@@ -29,6 +29,7 @@
 #include "base/pidfd.h"
 #include "inside/child.h"
 #include "inside/lend.h"
+#include "inside/shade.h"
 #include "kernel/caps.h"
 #include "kernel/program.h"
 #include "spawner/bind.h"
@@ -39,6 +40,12 @@
 const struct nc_cgroup *nc_box_group(const struct nc_box *box)
 {
 	return box->group.parent ? &box->group : NULL;
+}
+
+bool nc_box_has_shade(const struct nc_box *box)
+{
+	return (box->lender_id > 0 || box->ahead) && nc_box_group(box) &&
+	       nc_shade_wanted(box->group.parent->can);
 }
 
 /* clone3 with a pidfd, into the group if there is one. 0 in the child, 1 in the parent, or -errno.
@@ -622,6 +629,8 @@ static int limit_group(struct nc_box *box, struct nacre_err *err)
 	if (!nc_box_group(box))
 		return 0;
 	nc_birth_limits(box->group.parent, &box->limits, &limits);
+	if (limits.pids > 0 && nc_box_has_shade(box))
+		limits.pids++;
 	return nc_cgroup_limit(&box->group, &limits, err);
 }
 
@@ -699,32 +708,27 @@ int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacr
 static void note_held(
 	struct nc_box *box, const struct nc_payload_report *report, struct nc_wire_packet *packet)
 {
+	int *const places[NC_PAYLOAD_FDS] = {
+		&box->listener_fd, &box->terminal_fd, &box->door_fd, &box->shade_fd};
 	size_t n = 0;
 
 	box->end.landlock = report->landlock;
-	box->end.reported = report->listens;
-	if (report->listens && n < packet->n_fds) {
-		box->listener_fd = packet->fds[n];
-		packet->fds[n++] = -EBADF;
-	}
-	if (report->terminal && n < packet->n_fds) {
-		box->terminal_fd = packet->fds[n];
-		packet->fds[n++] = -EBADF;
-	}
-	if (report->door && n < packet->n_fds) {
-		box->door_fd = packet->fds[n];
-		packet->fds[n] = -EBADF;
-	}
+	box->end.reported = report->has[NC_PAYLOAD_LISTENER];
+	for (size_t i = 0; i < NC_PAYLOAD_FDS && n < packet->n_fds; i++)
+		if (report->has[i]) {
+			*places[i] = packet->fds[n];
+			packet->fds[n++] = -EBADF;
+		}
 }
 
 int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 {
 	static struct nc_wire_packet packet;
 	struct nc_payload_report report;
-	int r = nc_wire_receive(box->report_fd, &packet, 3);
+	int r = nc_wire_receive(box->report_fd, &packet, NC_PAYLOAD_FDS);
 
 	if (r == -ECONNRESET) /* it ended with its order unread; its report stands behind this */
-		r = nc_wire_receive(box->report_fd, &packet, 3);
+		r = nc_wire_receive(box->report_fd, &packet, NC_PAYLOAD_FDS);
 	if (r == -EAGAIN)
 		return 0;
 	if (r < 0)
@@ -733,8 +737,13 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 		box->report_fd = nc_fd_close(box->report_fd);
 		return 1;
 	}
-	if (box->ahead && packet.size == 1 && packet.data[0] == NC_AHEAD_READY[0])
+	if (box->ahead && packet.size == 1 && packet.data[0] == NC_AHEAD_READY[0]) {
+		if (packet.n_fds == 1) {
+			box->shade_fd = packet.fds[0];
+			packet.fds[0] = -EBADF;
+		}
 		return 2;
+	}
 	if (box->silent && packet.size == 1 && packet.data[0] == NC_LAST_WORD[0]) {
 		box->silent = false;
 		return 0;

@@ -7,6 +7,9 @@
 /* The group of a box, or NULL where there are none. */
 const struct nc_cgroup *nc_box_group(const struct nc_box *box);
 
+/* Whether its payload has a shade, once it waits: a process more than what the box is given for. */
+bool nc_box_has_shade(const struct nc_box *box);
+
 /* Clones the first process into new namespaces, maps its ids and lets it build the root. */
 int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 

@@ -179,6 +179,7 @@ static void make_blank(struct nc_box *box)
 		.home_fd = -EBADF,
 		.zygote_fd = -EBADF,
 		.lender_fd = -EBADF,
+		.shade_fd = -EBADF,
 		.go_fd = -EBADF,
 		.channel_fd = -EBADF,
 		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
@@ -397,7 +398,7 @@ void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 	ret_now->cpu_us = usage.cpu_user_us + usage.cpu_system_us;
 	ret_now->memory_bytes = usage.memory_now_bytes;
 	ret_now->memory_peak_bytes = usage.memory_peak_bytes;
-	ret_now->pids = usage.pids_now;
+	ret_now->pids = usage.pids_now - (usage.pids_now > 1 && nc_box_has_shade(box));
 	ret_now->io_read_bytes = usage.io_read_bytes;
 	ret_now->io_written_bytes = usage.io_written_bytes;
 	if (box->end.pid_ns)
@@ -522,7 +523,7 @@ static void collect_usage(struct nc_box *box)
 	}
 	if (box->group.parent->can & NC_CGROUP_CAN_MEMORY)
 		bill->memory_peak_bytes = usage.memory_peak_bytes;
-	bill->pids_peak = usage.pids_peak;
+	bill->pids_peak = usage.pids_peak - (usage.pids_peak > 1 && nc_box_has_shade(box));
 	bill->pids_refused = usage.pids_refused;
 	bill->oom_kills = usage.oom_kills;
 	box->end.hit |= usage.oom_kills > 0 ? NC_HIT_MEMORY : 0;
@@ -574,6 +575,7 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->home_fd = nc_fd_close(box->home_fd);
 	box->zygote_fd = nc_fd_close(box->zygote_fd);
 	box->lender_fd = nc_fd_close(box->lender_fd);
+	box->shade_fd = nc_fd_close(box->shade_fd);
 	box->go_fd = nc_fd_close(box->go_fd);
 	box->channel_fd = nc_fd_close(box->channel_fd);
 	(void)nc_cgroup_remove(&box->group);
@@ -625,13 +627,23 @@ static void kill_group(struct nc_box *box)
 			nc_errno_text(r));
 }
 
+/* Nobody is left of those who had joined the group, but for a shade that lives: it is that one. */
+static bool is_deserted(const struct nc_box *box)
+{
+	struct pollfd event = {.fd = box->shade_fd, .events = POLLIN};
+	pid_t pids[2];
+	int n = nc_cgroup_pids(&box->group, pids, 2);
+
+	return n == 0 || (n == 1 && box->shade_fd >= 0 && poll(&event, 1, 0) == 0);
+}
+
 bool nc_box_settle(struct nc_box *box)
 {
 	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
 		box->init_fd < 0 || !nc_box_group(box))
 		return false;
 	reap_payload(box);
-	if (nc_cgroup_is_deserted(&box->group) != 1)
+	if (!is_deserted(box))
 		return false;
 	collect_usage(box);
 	return box->billed = true;

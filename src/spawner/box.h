@@ -91,6 +91,7 @@ struct nc_box {
 	unsigned int owner; /* of its user namespace, the zygote that may enter it; 0: we */
 	uint64_t lender_id; /* the zygote that its payload comes from; 0: from us */
 	int lender_fd;	    /* to that one */
+	int shade_fd;	    /* pidfd of its payload's shade; or -EBADF */
 	bool warm;	    /* it goes through what programs do while it waits */
 	int go_fd, channel_fd; /* the borrowed payload's, until it has come */
 	uint64_t home_id;      /* the box in which it runs; 0: it is one itself, as below */

@@ -57,6 +57,7 @@ PROGRAMS = {
     "hello": "console.log('hi')",
     "arguments": "console.log(process.argv, process.execArgv, process.argv0, __filename, __dirname, process.cwd(), require.main === module)",
     "environment": "console.log(Object.entries(process.env).sort()); console.log(require('child_process').execSync('echo $A$B').toString())",
+    "processes": "console.log(require('fs').readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name)), require('child_process').execSync('ps -e -o comm=').toString())",
     "error": "function f() { null.x }\nf()",
     "syntax": "let x = ;",
     "rejection": "Promise.reject(new Error('no'))",

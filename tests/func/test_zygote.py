@@ -88,6 +88,8 @@ PROGRAMS = {
     "main": "import sys\nm = sys.modules['__main__']\nprint(sorted(vars(m)), m.__spec__, type(m.__loader__).__name__, __builtins__)",
     "environment": "import os\nprint(sorted(os.environ.items()), os.getenv('A'), os.getcwd())\nos.system('echo $A$B')",
     "process_environment": "print(sorted(word for word in open('/proc/self/environ').read().split('\\0') if 'NACRE' in word or 'LD_' in word))",
+    "processes": "import os, subprocess\nprint([name for name in os.listdir('/proc') if name.isdigit()])\n"
+                 "subprocess.run(['ps', '-e', '-o', 'comm='])\ntry:\n    os.wait()\nexcept ChildProcessError as error:\n    print(error)",
     "error": "def f():\n    return 1 / 0\nf()",
     "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('x') from error",
     "syntax": "print('a')\nif True\n    pass",
@@ -154,7 +156,7 @@ PROGRAMS = {
     "names": "import socket, os\nprint(socket.gethostname(), sorted(p for p in os.listdir('/proc') if p.isdigit()), os.listdir('/workspace'))",
     "refused": "import os\ntry:\n    os.mkfifo('/usr/x')\nexcept OSError as error:\n    print(error)\nimport ctypes\nprint(ctypes.CDLL(None, use_errno=True).mount(b'a', b'b', b'c', 0, None), ctypes.get_errno())",
     "enters_nothing": "import ctypes, os\nc = ctypes.CDLL(None, use_errno=True)\nprint([(c.setns(os.open(f'/proc/self/ns/{n}', os.O_RDONLY), 0), ctypes.get_errno()) for n in ('user', 'mnt', 'pid', 'net')], c.unshare(0x10000000), ctypes.get_errno())",
-    "kills_nobody": "import os\nfor pid in (1, -1):\n    try:\n        os.kill(pid, 9 if pid == 1 else 0); print('sent')\n    except OSError as error:\n        print(error)",
+    "kills_nobody": "import os\nfor pid in (-1, 1):\n    try:\n        os.kill(pid, 9); pid > 0 and print('sent')\n    except OSError as error:\n        pid > 0 and print(error)",
 }
 
 # What differs in any two runs, of whatever interpreter.
@@ -241,6 +243,33 @@ def test_limits_hold(daemon):
     forks = execute(daemon, "import os\nfor _ in range(200):\n    os.fork() or __import__('time').sleep(9)", limits={"max_processes": 10})
     assert "Resource temporarily unavailable" in forks["stderr"] or forks["status"] != "success"
     assert execute(daemon, WARM)["output"] == "True\n"
+
+
+@pytest.mark.parametrize("limit, wanted", [(10, 9), (9, 8)])
+def test_the_limit_of_processes_is_what_a_program_has(daemon, limit, wanted):
+    """Its shade (src/inside/shade.c) is one more in its group, and is in nobody's way."""
+    needs_groups(daemon)
+    code = "import os, time\nn = 0\ntry:\n    while os.fork() or time.sleep(9):\n        n += 1\nexcept OSError:\n    print(n)\n    os.kill(0, 9)"
+    reply = execute(daemon, code, limits={"max_processes": limit})
+    assert (reply["output"], reply["usage"]["pids_peak"], reply["limits"]["hit"]) == (f"{wanted}\n", limit, ["pids"])
+    assert execute(daemon, "import os\nif os.fork():\n    os.wait()")["usage"]["pids_peak"] == 2
+    assert execute(daemon, "print()")["usage"]["pids_peak"] == 1
+
+
+def test_a_shade_is_all_memory(daemon):
+    """Who waits has one: a process with its memory, and with nothing that could be used."""
+    needs_groups(daemon)
+    wait_for(lambda: len(children(daemon)) >= 3)
+    owners = [pid for pid in children(daemon) if pid != min(children(daemon))]
+    listed = subprocess.run(["pgrep", "-P", ",".join(map(str, owners)), "-x", "python3"], capture_output=True, text=True).stdout
+    shades = [pathlib.Path("/proc", word) for word in listed.split()]
+    assert len(shades) == len(owners)
+    for shade in shades:
+        shown = dict(re.findall(r"^(\w+):\s*(.*)$", (shade / "status").read_text(), re.M))
+        owner = dict(re.findall(r"^(\w+):\s*(.*)$", pathlib.Path("/proc", shown["PPid"], "status").read_text(), re.M))
+        assert not os.listdir(shade / "fd") and shown["State"][0] == "S" and shown["Seccomp"] == "2"
+        assert int(shown["CapPrm"], 16) == int(shown["CapBnd"], 16) == 0 and shown["NoNewPrivs"] == "1" and shown["Uid"] == owner["Uid"]
+        assert int(shown["SigBlk"], 16) | 1 << 8 | 1 << 18 | 3 << 31 == 2**64 - 1  # but for KILL, STOP and two of libc's own
 
 
 def test_usage_is_its_own(daemon):
