@@ -1,0 +1,229 @@
+/* The loop: deadlines, events, and the end of the worker and of all boxes. */
+#include "spawner/spawner.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/pidfd.h"
+#include "spawner/events.h"
+
+/* How often dying boxes are looked after, should a stranger hold one up. */
+#define STRAYS_NS (100 * NC_NS_PER_MS)
+
+/* More than a socket holds. */
+#define LAST_WORDS_MAX 4096U
+
+/* What all boxes together may take to die when we end, and how often strays are looked for. */
+#define BURY_NS (90 * NC_NS_PER_S)
+#define BURY_TICK_MS 1
+
+static uint64_t check_deadlines(struct nc_spawner *spawner)
+{
+	uint64_t now = nc_clock_ns(), next = UINT64_MAX;
+
+	if (spawner->kill_ns > now)
+		next = spawner->kill_ns;
+	else if (spawner->kill_ns > 0)
+		(void)nc_pidfd_kill(spawner->worker.pidfd, SIGKILL);
+	NC_EACH_BOX (&spawner->table, box) {
+		if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
+			continue;
+		if (box->state == NC_BOX_DYING && now + STRAYS_NS < next)
+			next = now + STRAYS_NS;
+		if (box->frozen_ns > 0)
+			continue;
+		if (box->deadline_ns <= now)
+			nc_step_late(spawner, box);
+		else if (box->deadline_ns < next)
+			next = box->deadline_ns;
+		if (box->state == NC_BOX_CLEARING && box->check_ns <= now)
+			nc_step_clear(spawner, box);
+		if (box->state == NC_BOX_RUNS && box->check_ns <= now)
+			box->check_ns = nc_box_check(box, now);
+		if (box->state != NC_BOX_RUNS && box->state != NC_BOX_CLEARING)
+			continue;
+		if (box->check_ns < next)
+			next = box->check_ns;
+	}
+	return next;
+}
+
+/*
+ * Reaps children that are none of ours. The filter refuses what would give us any; but while one is
+ * unreaped its box cannot end, so that is not left to one layer.
+ */
+static void reap_strays(struct nc_spawner *spawner)
+{
+	for (int i = 0; i < 64; i++) {
+		siginfo_t info = {0};
+
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 ||
+			info.si_pid <= 0 || info.si_pid == spawner->worker.pid)
+			return;
+		NC_EACH_BOX (&spawner->table, box)
+			if (box->state != NC_BOX_FREE &&
+				(box->init_pid == info.si_pid || box->payload_pid == info.si_pid ||
+					box->cleaner_fd >= 0))
+				return; /* seen by its own descriptor */
+		(void)waitpid(info.si_pid, NULL, WNOHANG | __WALL);
+	}
+}
+
+/* What we are told is the worker's to act on, if it may take its time; the second time it may not.
+ */
+static void handle_signal_to_us(struct nc_spawner *spawner)
+{
+	struct signalfd_siginfo info = {0};
+	bool again = spawner->ends;
+
+	if (read(spawner->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP) {
+		(void)nc_pidfd_kill(spawner->worker.pidfd, SIGHUP);
+		return;
+	}
+	spawner->ends = true;
+	spawner->kill_ns = nc_clock_ns() + (again ? 0 : spawner->patience_ns);
+	(void)nc_pidfd_kill(
+		spawner->worker.pidfd, again || spawner->patience_ns == 0 ? SIGKILL : SIGTERM);
+}
+
+/* Waits for what comes next, and uses the time. Returns how many events there are, or -errno. */
+static int wait_for_events(
+	struct nc_spawner *spawner, int events_fd, uint64_t next, struct nc_event *events)
+{
+	bool armed = nc_events_arm(events_fd, spawner->table.box, spawner->table.n);
+	int n = nc_events_wait(events_fd, spawner->table.box, 0, events);
+
+	/* boxes are prepared and given up only when nobody waits for anything else */
+	if (n != 0 || nc_ready_prepare(spawner, &next) || nc_ready_drop_orphan(spawner))
+		return n;
+	if (!armed && nc_clock_ns() + STRAYS_NS < next)
+		next = nc_clock_ns() + STRAYS_NS;
+	n = nc_events_wait(events_fd, spawner->table.box,
+		next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
+	if (n == 0)
+		reap_strays(spawner);
+	return n;
+}
+
+static void handle_event(struct nc_spawner *spawner, const struct nc_event *event)
+{
+	struct nc_box *box = &spawner->table.box[event->box];
+
+	if (event->kind == NC_EVENT_SIGNAL)
+		handle_signal_to_us(spawner);
+	else if (event->kind == NC_EVENT_SOCKET && spawner->worker.fd >= 0)
+		nc_requests_receive(spawner);
+	/* what was refused is noted before the end is */
+	if (event->kind >= NC_EVENT_BOX && box->state != NC_BOX_FREE && box->listener_fd >= 0)
+		nc_box_denied(box);
+	/* an event before may have changed what this one was about */
+	if (event->kind == NC_EVENT_BOX && nc_events_is_due(box))
+		nc_step_event(spawner, box);
+}
+
+/* Serves until the worker ends. 0, or -errno if it never began. */
+static int serve(struct nc_spawner *spawner, struct nacre_err *err)
+{
+	const int fds[] = {spawner->worker.pidfd, spawner->signal_fd, spawner->worker.fd};
+	cleanup_close int events_fd = nc_events_open(fds);
+	bool ends = false;
+
+	if (events_fd < 0)
+		return nc_err_errno(err, events_fd, "Watch what happens");
+	NC_EACH_BOX (&spawner->table, box)
+		memset(box->watch, 0, sizeof(box->watch));
+	while (!ends) {
+		struct nc_event events[NC_EVENTS_MAX];
+		uint64_t next = check_deadlines(spawner);
+		int n;
+
+		while (spawner->table.n > 0 &&
+			spawner->table.box[spawner->table.n - 1].state == NC_BOX_FREE)
+			spawner->table.n--;
+		n = wait_for_events(spawner, events_fd, next, events);
+		for (int i = 0; i < n; i++) {
+			handle_event(spawner, &events[i]);
+			ends |= events[i].kind == NC_EVENT_WORKER;
+		}
+	}
+	return 0;
+}
+
+/* Kills every box that is left, but for kept ones if somebody will ask for them. */
+static void kill_boxes(struct nc_spawner *spawner, bool all)
+{
+	NC_EACH_BOX (&spawner->table, box) {
+		if (!all && box->kept)
+			continue;
+		nc_box_kill(box, NC_CAUSE_CANCEL);
+		box->failed = true; /* there is nobody to tell of its end */
+	}
+}
+
+/* What a dying box waits for may have come; false: it is dead. */
+static bool bury_step(struct nc_spawner *spawner, struct nc_box *box)
+{
+	struct pollfd event = {.fd = nc_events_awaited(box), .events = POLLIN};
+
+	if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
+		return false;
+	if (box->state == NC_BOX_CLEARING && event.fd < 0)
+		(void)nc_box_clear(&spawner->nursery, box, nc_clock_ns());
+	else if (event.fd < 0 || poll(&event, 1, 0) == 1)
+		(void)nc_box_ended(&spawner->nursery, box);
+	return true;
+}
+
+void nc_loop_end_boxes(struct nc_spawner *spawner)
+{
+	uint64_t deadline = nc_clock_ns() + BURY_NS;
+	bool left = true;
+
+	kill_boxes(spawner, true);
+	/* in turn: one may wait for a stranger who is seen only when those of others are reaped */
+	while (left && nc_clock_ns() < deadline) {
+		left = false;
+		NC_EACH_BOX (&spawner->table, box)
+			left |= bury_step(spawner, box);
+		reap_strays(spawner);
+		if (left)
+			(void)poll(NULL, 0, BURY_TICK_MS);
+	}
+}
+
+/* What it has said before it died holds: others may have been told that it was done. */
+static void hear_out(struct nc_spawner *spawner)
+{
+	spawner->worker.dead = true;
+	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner->worker.fd >= 0; i++)
+		nc_requests_receive(spawner);
+}
+
+int nc_loop_serve(struct nc_spawner *spawner, struct nacre_err *err)
+{
+	for (;;) {
+		int code, r = serve(spawner, err);
+
+		if (r < 0) {
+			spawner->worker.pidfd = nc_pidfd_end(spawner->worker.pidfd);
+			return r;
+		}
+		if (spawner->worker.argv)
+			hear_out(spawner);
+		code = nc_worker_reap(&spawner->worker);
+		if (!spawner->worker.argv || spawner->ends || code == 0)
+			return code;
+		kill_boxes(spawner, false);
+		r = nc_worker_start(&spawner->worker, err);
+		if (r < 0)
+			return r;
+	}
+}

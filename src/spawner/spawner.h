@@ -1,0 +1,66 @@
+/* The state of the spawner, and what its files do with it. */
+#ifndef NC_SPAWNER_SPAWNER_H
+#define NC_SPAWNER_SPAWNER_H
+
+#include "spawner/table.h"
+#include "spawner/worker.h"
+
+struct nc_spawner {
+	struct nc_nursery nursery;
+	struct nc_worker worker;
+	int signal_fd;
+	size_t ready;		       /* neutral boxes to keep prepared */
+	unsigned int lost;	       /* of those, since that was said */
+	uint64_t quiet_ns;	       /* until when boxes are prepared only if few are left */
+	bool ends;		       /* by a signal: the worker is not started again */
+	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
+	int witness_fd;		       /* nacre-recorder; or -EBADF */
+	struct nc_wire_packet packet;
+	struct nc_table table;
+};
+
+/*
+ * steps.c: what becomes of a box when something has happened to it, and who is told. Begins a box,
+ * as nc_box_begin does; the outcome of a step of a birth; what its state waits for has come; its
+ * deadline has; what a command has left may be dead by now; what a dying box waited for has come;
+ * one that came to nothing is given up.
+ */
+void nc_step_begin(struct nc_spawner *spawner, struct nc_box *box, struct nc_box_pending *order,
+	const struct nc_box *lender);
+void nc_step_birth(
+	struct nc_spawner *spawner, struct nc_box *box, int r, const struct nacre_err *err);
+void nc_step_event(struct nc_spawner *spawner, struct nc_box *box);
+void nc_step_late(struct nc_spawner *spawner, struct nc_box *box);
+void nc_step_clear(struct nc_spawner *spawner, struct nc_box *box);
+void nc_step_end(struct nc_spawner *spawner, struct nc_box *box);
+void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box);
+
+/* What the worker is told of an order. */
+void nc_tell_failure(struct nc_spawner *spawner, uint64_t id, const struct nacre_err *err);
+void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
+
+/* ready.c: what is ready for an order: a child of the zygote that it names, or any; or NULL. */
+struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order);
+
+/* Prepares one more where one is wanted. False if there is nothing to do before *next. */
+bool nc_ready_prepare(struct nc_spawner *spawner, uint64_t *next);
+
+/* Gives up one whose zygote has ended. False if there is none. */
+bool nc_ready_drop_orphan(struct nc_spawner *spawner);
+
+/* Gives up all that wait with a child of this zygote, or of none. */
+void nc_ready_drop_all(struct nc_spawner *spawner, uint64_t zygote);
+
+/* requests.c: takes one message of the worker's and does what it asks for; or ends the worker. */
+void nc_requests_receive(struct nc_spawner *spawner);
+
+/*
+ * loop.c: serves one worker after the other, for as long as one is to be had. The last one's exit
+ * code, or -errno with err.
+ */
+int nc_loop_serve(struct nc_spawner *spawner, struct nacre_err *err);
+
+/* Ends all boxes; returns when they are dead, or will not die: what is left then goes with us. */
+void nc_loop_end_boxes(struct nc_spawner *spawner);
+
+#endif
