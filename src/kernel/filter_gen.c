@@ -1,19 +1,12 @@
 /*
- * Compiles filter_table.h to BPF and prints it as C. Runs at build time, links libseccomp, and is
- * not installed. Usage: filter_gen ARCHITECTURE OUTPUT
+ * Compiles filter_table.h to BPF and prints it as C. Runs at build time, links libseccomp for the
+ * numbers of the calls, and is not installed. Usage: filter_gen ARCHITECTURE OUTPUT
  *
- * A program is three parts in a row:
- *
- *	1. the architecture, x32, and the numbers that are answered with ENOSYS: written here, since
- *	   libseccomp has no ranges of numbers
- *	2. the rules of refusal: libseccomp, default "allow"; but "allow" jumps to the third part
- *	3. the allowances: libseccomp, default "refuse"
- *
- * 2 and 3 are apart because one filter of libseccomp cannot say "all values of an argument but
- * these". Where everything is allowed by default (the spawner's profile), only the few calls that
- * are judged by their arguments come to the third part. What comes out is run in an interpreter
- *against the tables before it is printed: a wrong program, by our fault or libseccomp's, fails the
- *build.
+ * A program looks at the architecture, searches the number among ranges of equal answers, and looks
+ * at arguments only for the calls that have rules on them. Every box loads one, and the kernel
+ * checks, converts and compiles each instruction of it then: so they are as few as can be. What
+ * comes out is run in an interpreter against the tables before it is printed: a wrong program fails
+ * the build.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -241,291 +234,319 @@ static uint32_t answer_refused(enum nc_filter which)
 	return is_open(which) ? SECCOMP_RET_TRACE : RET_REFUSE;
 }
 
-/* ---- part 1: architecture and numbers ---- */
+/* ---- the compiler ---- */
 
-static void emit(struct program *program, struct sock_filter instruction)
+/*
+ * Programs are made from their end: all jumps lead forward, so what an instruction jumps to is
+ * there before it. A label is how many instructions there are from its own to the end.
+ */
+static size_t emit(struct program *program, struct sock_filter instruction)
 {
 	if (program->length < BPF_MAXINSNS)
 		program->code[program->length] = instruction;
-	program->length++; /* beyond the maximum: noticed at the end */
+	return ++program->length; /* beyond the maximum: noticed at the end */
 }
 
-static void emit_return(struct program *program, uint32_t answer)
+/* The label, or that of a copy of it, where the next two instructions' jumps can get to it. */
+static size_t reach(struct program *program, size_t label)
 {
-	emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
+	size_t distance = program->length - label;
+	struct sock_filter target;
+
+	if (distance + 2 <= UINT8_MAX || program->length >= BPF_MAXINSNS)
+		return label;
+	target = program->code[label - 1];
+	if (BPF_CLASS(target.code) != BPF_RET)
+		target = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (uint32_t)distance);
+	return emit(program, target);
 }
 
-/* Where the first part's jumps lead. */
-struct targets {
-	size_t absent, killed, behind;
-};
-
-/* A jump to one of two places at or behind the next instruction. */
-static int emit_jump(
+static size_t emit_jump(
 	struct program *program, unsigned int test, uint32_t with, size_t if_true, size_t if_false)
 {
-	size_t next = program->length + 1;
-
-	if (if_true - next > UINT8_MAX || if_false - next > UINT8_MAX)
-		return complain("too far a jump", "first part");
-	emit(program, (struct sock_filter)BPF_JUMP((unsigned short)(BPF_JMP | test | BPF_K), with,
-			      (uint8_t)(if_true - next), (uint8_t)(if_false - next)));
-	return 0;
+	if_true = reach(program, if_true);
+	if_false = reach(program, if_false);
+	return emit(program, (struct sock_filter)BPF_JUMP((unsigned short)(BPF_JMP | test | BPF_K),
+				     with, (uint8_t)(program->length - if_true),
+				     (uint8_t)(program->length - if_false)));
 }
 
-static int emit_gaps(struct program *program, const struct policy *policy, enum nc_filter which,
-	const struct targets *targets)
+static size_t emit_load(struct program *program, size_t offset)
 {
-	int r = 0;
+	return emit(
+		program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
 
-	for (unsigned int first = 0; first <= NUMBERS && r == 0;) {
-		unsigned int end = first;
-		size_t next = program->length + 1;
+/* The answer, the nearest there is. */
+static size_t emit_return(struct program *program, uint32_t answer)
+{
+	for (size_t label = program->length; label > 0 && program->length - label < UINT8_MAX - 2;
+		label--) {
+		const struct sock_filter *at = &program->code[label - 1];
 
-		while (end < NUMBERS && is_absent(policy, which, end))
-			end++;
-		if (end == NUMBERS) /* from here on there is nothing, or all */
-			return emit_jump(program, BPF_JGE, first,
-				is_open(which) ? targets->behind : targets->absent,
-				targets->behind);
-		if (end > first) {
-			r = emit_jump(program, BPF_JGE, first, next, targets->behind);
-			if (r == 0)
-				r = emit_jump(program, BPF_JGE, end, next + 1, targets->absent);
-		}
-		first = end + 1;
+		if (at->code == (BPF_RET | BPF_K) && at->k == answer)
+			return label;
 	}
-	return r;
+	return emit(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
 }
 
-static int emit_head(struct program *program, const struct policy *policy, enum nc_filter which,
-	const struct targets *targets)
-{
-	size_t next;
-	int r;
+/*
+ * Where to go on, with a word of an argument, masked, in the accumulator. Who has it there already
+ * goes on at once; the instructions that load it are made when somebody comes who has not.
+ */
+struct place {
+	size_t loaded;
+	size_t label;  /* of what loads it; 0: not made yet */
+	size_t offset; /* of the word */
+	uint32_t mask;
+};
 
-	program->length = 0;
-	emit(program, (struct sock_filter)BPF_STMT(
-			      BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)));
-	next = program->length + 1;
-	r = emit_jump(program, BPF_JEQ, policy->arch, next, targets->killed);
-	emit(program, (struct sock_filter)BPF_STMT(
-			      BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
-	if (r == 0 && policy->has_x32) {
-		next = program->length + 1;
-		r = emit_jump(program, BPF_JSET, X32_BIT, next, next + 1);
-		/* -1 is what programs call to see ENOSYS, and no x32 call */
-		if (r == 0)
-			r = emit_jump(
-				program, BPF_JEQ, UINT32_MAX, targets->absent, targets->killed);
+#define WHOLE UINT32_MAX
+
+/* Its label for whoever comes with something else in the accumulator. */
+static size_t settle(struct program *program, struct place *place)
+{
+	if (place->label)
+		return place->label;
+	if (place->loaded != program->length) /* something has come between */
+		(void)emit(program, (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA,
+					    (uint32_t)(program->length - place->loaded)));
+	if (place->mask != WHOLE)
+		(void)emit(program,
+			(struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, place->mask));
+	place->label = emit_load(program, place->offset);
+	return place->label;
+}
+
+static bool has(const struct place *place, size_t offset, uint32_t mask)
+{
+	return place->loaded && place->offset == offset && place->mask == mask;
+}
+
+static size_t enter(struct program *program, struct place *place, size_t offset, uint32_t mask)
+{
+	return has(place, offset, mask) ? place->loaded : settle(program, place);
+}
+
+/* An answer is the same whatever the accumulator holds. */
+static struct place answer_place(struct program *program, uint32_t answer)
+{
+	return (struct place){.label = emit_return(program, answer)};
+}
+
+/* One word of an argument: (word & mask) == value goes on to yes. */
+static struct place emit_look(struct program *program, size_t offset, uint32_t mask, uint32_t value,
+	struct place *yes, struct place *no)
+{
+	/* a bit, or that none is set, is seen without masking, which pays but for the next look */
+	bool by_bits =
+		mask != WHOLE && (value == 0 || (mask & (mask - 1)) == 0) && !has(no, offset, mask);
+	struct place here = {.offset = offset, .mask = by_bits ? WHOLE : mask};
+	size_t if_false = enter(program, no, offset, here.mask);
+	size_t if_true = enter(program, yes, offset, here.mask);
+
+	if (!by_bits)
+		here.loaded = emit_jump(program, BPF_JEQ, value, if_true, if_false);
+	else if (value == 0)
+		here.loaded = emit_jump(program, BPF_JSET, mask, if_false, if_true);
+	else
+		here.loaded = emit_jump(program, BPF_JSET, mask, if_true, if_false);
+	return here;
+}
+
+/* The halves of a register that are looked at. */
+static struct place emit_when(struct program *program, const struct nc_filter_when *when,
+	struct place yes, struct place *no)
+{
+	const size_t low = offsetof(struct seccomp_data, args[when->argument]); /* little-endian */
+	const uint64_t mask = when->mask, value = when->value;
+
+	if (mask >> 32)
+		yes = emit_look(program, low + sizeof(uint32_t), (uint32_t)(mask >> 32),
+			(uint32_t)(value >> 32), &yes, no);
+	if ((uint32_t)mask)
+		yes = emit_look(program, low, (uint32_t)mask, (uint32_t)value, &yes, no);
+	return yes;
+}
+
+static bool is_same_when(const struct nc_filter_when *a, const struct nc_filter_when *b)
+{
+	return a->argument == b->argument && a->mask == b->mask && a->value == b->value;
+}
+
+/*
+ * Rules of one verdict, from their depth-th look on; what rules in a row have in common is looked
+ * at once. behind is where to go if none matches.
+ */
+static struct place emit_rules(struct program *program, const struct nc_filter_rule *const *rules,
+	size_t n, size_t depth, uint32_t answer, struct place *behind)
+{
+	struct place *no = behind, next;
+
+	while (n > 0) {
+		const struct nc_filter_when *when = &rules[n - 1]->when[depth];
+		struct place yes;
+		size_t first = n - 1;
+
+		if (depth == NC_FILTER_WHENS || !when->mask)
+			return answer_place(program, answer);
+		while (first > 0 && is_same_when(&rules[first - 1]->when[depth], when))
+			first--;
+		yes = emit_rules(program, rules + first, n - first, depth + 1, answer, no);
+		next = emit_when(program, when, yes, no);
+		no = &next;
+		n = first;
 	}
-	if (r == 0)
-		r = emit_gaps(program, policy, which, targets);
-	emit_return(program, answer_absent(which));
-	emit_return(program, SECCOMP_RET_KILL_PROCESS);
-	return r;
+	return *no;
 }
 
-/* Twice: the first time for its length alone. */
-static int compile_numbers(
-	struct program *program, const struct policy *policy, enum nc_filter which)
+/* The rules of a verdict on the call; returns how many. */
+static size_t find_rules(const struct policy *policy, enum nc_filter which, unsigned int number,
+	enum nc_filter_verdict verdict, const struct nc_filter_rule **rules)
 {
-	struct targets targets = {UINT8_MAX / 2, UINT8_MAX / 2, UINT8_MAX / 2};
-	int r = emit_head(program, policy, which, &targets);
-
-	targets = (struct targets){program->length - 2, program->length - 1, program->length};
-	return r < 0 ? r : emit_head(program, policy, which, &targets);
-}
-
-/* ---- parts 2 and 3: libseccomp ---- */
-
-static void releasep(scmp_filter_ctx *place)
-{
-	if (*place)
-		seccomp_release(*place);
-}
-
-/* An empty filter for the policy's architecture. */
-static int open_filter(const struct policy *policy, uint32_t default_action, scmp_filter_ctx *ret)
-{
-	nc_cleanup(releasep) scmp_filter_ctx filter = seccomp_init(default_action);
-	int r;
-
-	if (!filter)
-		return -ENOMEM;
-	r = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-	if (r == 0)
-		r = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
-	if (r == 0 && policy->arch != seccomp_arch_native()) {
-		r = seccomp_arch_add(filter, policy->arch);
-		if (r == 0)
-			r = seccomp_arch_remove(filter, SCMP_ARCH_NATIVE);
-	}
-	if (r == 0)
-		*ret = take_ptr(filter);
-	return r;
-}
-
-/* libseccomp takes native numbers, also for filters of another architecture. */
-static int native_number(const struct policy *policy, int number)
-{
-	cleanup_free char *name = seccomp_syscall_resolve_num_arch(policy->arch, number);
-
-	return name ? seccomp_syscall_resolve_name(name) : __NR_SCMP_ERROR;
-}
-
-static int add_rule(scmp_filter_ctx filter, const struct policy *policy, uint32_t action,
-	const struct rule *rule)
-{
-	struct scmp_arg_cmp looks[NC_FILTER_WHENS];
-	unsigned int n = 0;
-
-	for (size_t i = 0; i < NC_FILTER_WHENS; i++) {
-		const struct nc_filter_when *when = &rule->what->when[i];
-
-		if (when->mask)
-			looks[n++] = (struct scmp_arg_cmp){
-				.arg = when->argument,
-				.op = SCMP_CMP_MASKED_EQ,
-				.datum_a = when->mask,
-				.datum_b = when->value,
-			};
-	}
-	return seccomp_rule_add_exact_array(
-		filter, action, native_number(policy, rule->number), n, looks);
-}
-
-/* Adds the rules of one verdict, and returns how many there are. */
-static int add_rules(scmp_filter_ctx filter, const struct policy *policy, enum nc_filter which,
-	enum nc_filter_verdict verdict, uint32_t action)
-{
-	int n = 0;
+	size_t n = 0;
 
 	for (size_t i = 0; i < policy->n_rules; i++) {
-		const struct rule *rule = &policy->rules[i];
-		int r;
+		const struct nc_filter_rule *rule = policy->rules[i].what;
 
-		if (rule->what->verdict != verdict || !(rule->what->profiles & (1U << which)))
-			continue;
-		r = add_rule(filter, policy, action, rule);
-		if (r < 0) {
-			(void)complain("libseccomp takes no rule for", rule->what->call);
-			return r;
-		}
-		n++;
+		if (policy->rules[i].number == (int)number && rule->verdict == verdict &&
+			(rule->profiles & (1U << which)))
+			rules[n++] = rule;
 	}
 	return n;
 }
 
-/* Appends what libseccomp makes of the filter. */
-static int append(struct program *program, scmp_filter_ctx filter)
+/* The rules on a call, refusals first; 0: there are none. */
+static size_t emit_call(struct program *program, const struct policy *policy, enum nc_filter which,
+	unsigned int number, uint32_t otherwise)
 {
-	cleanup_fclose FILE *file = tmpfile();
-	struct sock_filter instruction;
-	int r;
+	const struct nc_filter_rule *allow[COUNT(nc_filter_rules)], *refuse[COUNT(nc_filter_rules)];
+	size_t n_allow = find_rules(policy, which, number, NC_FILTER_ALLOW, allow);
+	size_t n_refuse = find_rules(policy, which, number, NC_FILTER_REFUSE, refuse);
+	struct place place;
 
-	if (!file)
-		return -errno;
-	r = seccomp_export_bpf(filter, fileno(file));
-	if (r < 0)
-		return r;
-	rewind(file);
-	while (fread(&instruction, sizeof(instruction), 1, file) == 1)
-		emit(program, instruction);
-	if (ferror(file))
-		return -EIO;
-	return program->length <= BPF_MAXINSNS ? 0 : -E2BIG;
+	if (n_allow + n_refuse == 0)
+		return 0;
+	place = answer_place(program, otherwise);
+	place = emit_rules(program, allow, n_allow, 0, SECCOMP_RET_ALLOW, &place);
+	place = emit_rules(program, refuse, n_refuse, 0, answer_refused(which), &place);
+	return settle(program, &place);
 }
 
-static int compile_refusals(
-	struct program *program, const struct policy *policy, enum nc_filter which)
+/* What a number is answered with where no argument counts. */
+static uint32_t answer(const struct policy *policy, enum nc_filter which, unsigned int number)
 {
-	nc_cleanup(releasep) scmp_filter_ctx filter = NULL;
-	size_t start = program->length;
-	int n, r;
-
-	r = open_filter(policy, SCMP_ACT_ALLOW, &filter);
-	if (r < 0)
-		return r;
-	n = add_rules(filter, policy, which, NC_FILTER_REFUSE, SCMP_ACT_ERRNO(EPERM));
-	if (n <= 0)
-		return n;
-	r = append(program, filter);
-	if (r < 0)
-		return r;
-	for (size_t i = start; i < program->length; i++) {
-		struct sock_filter *at = &program->code[i];
-
-		if (at->code == (BPF_RET | BPF_K) && at->k == SECCOMP_RET_ALLOW)
-			*at = (struct sock_filter)BPF_STMT(
-				BPF_JMP | BPF_JA, (uint32_t)(program->length - i - 1));
-	}
-	return 0;
+	if (policy->has_x32 && (number & X32_BIT) && number != UINT32_MAX)
+		return SECCOMP_RET_KILL_PROCESS;
+	/* -1 is what programs call to see ENOSYS, and no x32 call */
+	if (is_absent(policy, which, number) || (policy->has_x32 && number == UINT32_MAX))
+		return answer_absent(which);
+	if (is_unsupported(policy, which, number))
+		return RET_UNSUPPORTED;
+	return is_allowed(policy, which, number) ? SECCOMP_RET_ALLOW : answer_refused(which);
 }
 
-/* Adds the calls that are allowed, or unsupported, whatever their arguments. */
-static int add_allowed(scmp_filter_ctx filter, const struct policy *policy, enum nc_filter which)
+/* Numbers from first on, up to the next range, with the same answer or the same rules. */
+struct range {
+	unsigned int first;
+	uint32_t answer;
+	size_t rules; /* a label; 0: the answer alone counts */
+};
+
+static bool is_same(const struct range *a, const struct range *b)
 {
-	size_t n = 0;
+	return a->rules == b->rules && (a->rules || a->answer == b->answer);
+}
+
+struct ranges {
+	struct range range[NUMBERS + 8];
+	size_t n;
+};
+
+static void add_range(struct ranges *ranges, struct range range)
+{
+	if (ranges->n == 0 || !is_same(&ranges->range[ranges->n - 1], &range))
+		ranges->range[ranges->n++] = range;
+}
+
+/* What becomes of every number, with the rules compiled. */
+static void divide(struct program *program, const struct policy *policy, enum nc_filter which,
+	struct ranges *ranges)
+{
+	static const unsigned int far[] = {NUMBERS, X32_BIT, 2 * X32_BIT, 3 * X32_BIT, UINT32_MAX};
 
 	for (unsigned int number = 0; number < NUMBERS; number++) {
-		bool allowed = is_allowed(policy, which, number);
-		int r;
+		struct range range = {number, answer(policy, which, number), 0};
 
-		if (!allowed && !is_unsupported(policy, which, number))
-			continue;
-		r = seccomp_rule_add_exact_array(filter,
-			allowed ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EOPNOTSUPP),
-			native_number(policy, (int)number), 0, NULL);
-		if (r < 0)
-			return r;
-		n += allowed;
+		range.rules = emit_call(program, policy, which, number, range.answer);
+		add_range(ranges, range);
 	}
-	/* such a filter holds any attack, and any program */
-	return n > 0 ? 0 : complain("an empty profile", "refused");
+	for (size_t i = 0; i < COUNT(far); i++)
+		add_range(ranges, (struct range){far[i], answer(policy, which, far[i]), 0});
 }
 
-/* Where all is allowed that comes here, but for the calls that are judged. The number is loaded. */
-static int emit_allowed(struct program *program, const struct policy *policy, enum nc_filter which)
+static bool allows(const struct ranges *ranges)
 {
-	size_t behind = program->length + 1;
-	int r = 0;
-
-	for (unsigned int number = 0; number < NUMBERS; number++)
-		behind += is_judged(policy, which, number);
-	for (unsigned int number = 0; number < NUMBERS && r == 0; number++)
-		if (is_judged(policy, which, number))
-			r = emit_jump(program, BPF_JEQ, number, behind, program->length + 1);
-	emit_return(program, SECCOMP_RET_ALLOW);
-	return r;
+	for (size_t i = 0; i < ranges->n; i++)
+		if (!ranges->range[i].rules && ranges->range[i].answer == SECCOMP_RET_ALLOW)
+			return true;
+	return false;
 }
 
-static int compile_allowances(
-	struct program *program, const struct policy *policy, enum nc_filter which)
+static size_t emit_target(struct program *program, const struct range *range)
 {
-	nc_cleanup(releasep) scmp_filter_ctx filter = NULL;
-	int r;
+	return range->rules ? range->rules : emit_return(program, range->answer);
+}
 
-	r = open_filter(
-		policy, is_open(which) ? SCMP_ACT_TRACE(0) : SCMP_ACT_ERRNO(EPERM), &filter);
-	if (r == 0)
-		r = is_open(which) ? emit_allowed(program, policy, which)
-				   : add_allowed(filter, policy, which);
-	if (r < 0)
-		return r;
-	r = add_rules(filter, policy, which, NC_FILTER_ALLOW, SCMP_ACT_ALLOW);
-	return r < 0 ? r : append(program, filter);
+/* A binary search for the range that the number, which is loaded, is in. */
+static size_t emit_search(struct program *program, const struct range *ranges, size_t n)
+{
+	size_t half = n / 2, upper, lower;
+
+	if (n == 1)
+		return emit_target(program, ranges);
+	/* one number between others that have the same answer */
+	if (n == 3 && is_same(&ranges[0], &ranges[2]) && ranges[1].first + 1 == ranges[2].first) {
+		upper = emit_target(program, &ranges[1]);
+		lower = emit_target(program, &ranges[0]);
+		return emit_jump(program, BPF_JEQ, ranges[1].first, upper, lower);
+	}
+	upper = emit_search(program, ranges + half, n - half);
+	lower = emit_search(program, ranges, half);
+	return emit_jump(program, BPF_JGE, ranges[half].first, upper, lower);
+}
+
+/* The other way round: see emit(). */
+static void turn(struct program *program)
+{
+	for (size_t i = 0; i < program->length / 2; i++) {
+		struct sock_filter first = program->code[i];
+
+		program->code[i] = program->code[program->length - 1 - i];
+		program->code[program->length - 1 - i] = first;
+	}
 }
 
 static int compile(struct program *program, const struct policy *policy, enum nc_filter which)
 {
-	int r = compile_numbers(program, policy, which);
+	static struct ranges ranges; /* 16 KiB */
+	size_t killed, numbers;
 
-	if (r == 0)
-		r = compile_refusals(program, policy, which);
-	if (r == 0)
-		r = compile_allowances(program, policy, which);
-	return r;
+	program->length = 0;
+	ranges.n = 0;
+	divide(program, policy, which, &ranges);
+	/* one that allows nothing holds any attack, and any program */
+	if (!allows(&ranges))
+		return complain("an empty profile", "refused");
+	(void)emit_search(program, ranges.range, ranges.n);
+	numbers = emit_load(program, offsetof(struct seccomp_data, nr));
+	killed = emit_return(program, SECCOMP_RET_KILL_PROCESS);
+	(void)emit_jump(program, BPF_JEQ, policy->arch, numbers, killed);
+	(void)emit_load(program, offsetof(struct seccomp_data, arch));
+	if (program->length > BPF_MAXINSNS)
+		return -E2BIG;
+	turn(program);
+	return 0;
 }
 
 /* The same program with notifications for refusals. */
@@ -649,7 +670,7 @@ static int try_one(const struct trial *trial, const struct seccomp_data *data)
 }
 
 /* Values of an argument that a rule may take for each other. */
-#define VARIANTS 5
+#define VARIANTS 6
 static uint64_t variant(const struct nc_filter_when *when, unsigned int which)
 {
 	switch (which) {
@@ -661,6 +682,8 @@ static uint64_t variant(const struct nc_filter_when *when, unsigned int which)
 		return when->value ^ (when->mask & -when->mask);
 	case 3:
 		return when->value | ~when->mask;
+	case 4:
+		return when->value - 1;
 	default:
 		return when->value + 1;
 	}
@@ -856,9 +879,6 @@ int main(int argc, char **argv)
 
 	if (argc != 3)
 		return 2;
-	/* kill-process and the like, whatever the kernel of the build machine has */
-	if (seccomp_api_set(3) < 0)
-		return 1;
 	if (read_tables(&policy, argv[1]) < 0)
 		return 1;
 	out = fopen(argv[2], "we");
