@@ -97,112 +97,8 @@ FROM_PYTHON void PyErr_NormalizeException(object **type, object **value, object 
 FROM_PYTHON object *PyExc_SystemExit, *PyExc_KeyboardInterrupt;
 FROM_PYTHON void Py_DecRef(object *it);
 
-/*
- * What is easier said in Python. load: modules that are not there are no error. reseed: what no two
- * processes may have alike. warm: what most programs do, so that the memory that it changes is the
- * child's own before the program comes. begin: the program's own arguments and variables. finish:
- * what the interpreter does at its end, as far as the program can tell; the modules that were here
- * before it are left as they are, which saves most of the time that it takes.
- */
-static const char helpers[] =
-	"import atexit, gc, os, sys, weakref\n"
-	"sample = '''def f(n):\\n    return [str(i) for i in range(n)]\\n"
-	"class C:\\n    def __init__(self):\\n        self.x = {'a': 1}\\n"
-	"try:\\n    C().x['b']\\nexcept KeyError as e:\\n    f'{e!r:>4}'.join(f(3))\\n"
-	"import sys\\nprint(end='')\\n'''\n"
-	"from importlib.machinery import SourceFileLoader\n"
-	"def load(names):\n"
-	"    global known\n"
-	"    for name in names.decode().split(','):\n"
-	"        try:\n"
-	"            __import__(name)\n"
-	"        except Exception:\n"
-	"            pass\n"
-	"    known = frozenset(sys.modules)\n"
-	"    gc.collect()\n"
-	"    gc.freeze()\n"
-	"def reseed():\n"
-	"    loaded = sys.modules.get\n"
-	"    if loaded('ssl'):\n"
-	"        loaded('ssl').RAND_add(os.urandom(48), 48.0)\n"
-	"    if loaded('tempfile'):\n"
-	"        loaded('tempfile')._name_sequence = None\n"
-	"    if loaded('numpy.random'):\n"
-	"        loaded('numpy.random').seed()\n"
-	"def warm():\n"
-	"    space = begin([], [b'='.join(pair) for pair in os.environb.items()])\n"
-	"    exec(compile(sample, sys.argv[0], 'exec', dont_inherit=True), space)\n"
-	"    del space, sys.path[0]\n"
-	"    exit_code(0)\n"
-	"    sweep()\n"
-	"    return flush()\n"
-	"def begin(argv, env):\n"
-	"    wanted = dict(word.split(b'=', 1) for word in env)\n"
-	"    coerced = os.environb.get(b'LC_CTYPE')\n"
-	"    if coerced:\n"
-	"        wanted[b'LC_CTYPE'] = coerced\n"
-	"    if wanted != os.environb:\n"
-	"        zone = os.environ.get('TZ')\n"
-	"        os.environ.clear()\n"
-	"        os.environb.update(wanted)\n"
-	"        if os.environ.get('TZ') != zone:\n"
-	"            import time\n"
-	"            time.tzset()\n"
-	"    path = sys.argv[0]\n"
-	"    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]\n"
-	"    sys.path.insert(0, os.path.dirname(path))\n"
-	"    main = sys.modules['__main__'] = type(sys)('__main__')\n"
-	"    main.__dict__.update(__loader__=SourceFileLoader('__main__', path), "
-	"__annotations__={},\n"
-	"        __builtins__=sys.modules['builtins'], __file__=path, __cached__=None)\n"
-	"    return main.__dict__\n"
-	"def exit_code(value):\n"
-	"    code = getattr(value, 'code', value)\n"
-	"    if code is None:\n"
-	"        return 0\n"
-	"    if isinstance(code, int):\n"
-	"        return code & 255 if -2 ** 31 <= code < 2 ** 31 else 255\n"
-	"    sys.stdout.flush()\n"
-	"    print(code, file=sys.stderr)\n"
-	"    return 1\n"
-	"def flush():\n"
-	"    good = True\n"
-	"    for stream in sys.stdout, sys.stderr:\n"
-	"        try:\n"
-	"            if stream is not None and not stream.closed:\n"
-	"                stream.flush()\n"
-	"        except Exception as error:\n"
-	"            good = stream is not sys.stdout\n"
-	"            sys.unraisablehook(type('', (), dict(exc_type=type(error), exc_value=error,\n"
-	"                exc_traceback=error.__traceback__, err_msg=None, object=stream)))\n"
-	"    return good\n"
-	"def sweep():\n"
-	"    for name in 'last_type', 'last_value', 'last_traceback':\n"
-	"        if hasattr(sys, name):\n"
-	"            setattr(sys, name, None)\n"
-	"    own = ['__main__']\n"
-	"    for name in reversed(sys.modules):\n" /* what is not looked at is not copied */
-	"        if name in known:\n"
-	"            break\n"
-	"        own.append(name)\n"
-	"    if len(own) <= len(sys.modules) - len(known):\n"
-	"        own = [name for name in sys.modules if name not in known] + ['__main__']\n"
-	"    left = [weakref.ref(module) for module in map(sys.modules.pop, own) if "
-	"hasattr(module, '__dict__')]\n"
-	"    gc.collect()\n"
-	"    for module in reversed(left):\n"
-	"        space = getattr(module(), '__dict__', {})\n"
-	"        for name in sorted(space, key=lambda name: name[:1] != '_' or name[:2] == '__'):\n"
-	"            if name != '__builtins__':\n"
-	"                space[name] = None\n"
-	"def finish():\n"
-	"    threads = sys.modules.get('threading')\n"
-	"    if threads:\n"
-	"        threads._shutdown()\n"
-	"    atexit._run_exitfuncs()\n"
-	"    good = flush()\n"
-	"    sweep()\n"
-	"    return flush() and good\n";
+/* What is easier said in Python: zygote.py, by zygote_script.S. */
+extern const char nc_zygote_script[] __attribute__((visibility("hidden")));
 
 static int (*real_main)(int, char **, char **);
 static char *const *own_argv, **own_env; /* as they were at the start */
@@ -571,7 +467,7 @@ static int zygote_main(int argc, char **argv, char **env)
 		return fail(status.message ? status.message : "Python could not be initialised");
 	names = PyDict_New();
 	if (!names || PyDict_SetItemString(names, "__builtins__", PyEval_GetBuiltins()) < 0 ||
-		!PyRun_String(helpers, FILE_INPUT, names, names))
+		!PyRun_String(nc_zygote_script, FILE_INPUT, names, names))
 		return PyErr_Print(), fail("the helpers could not be made");
 	text = PyBytes_FromString(modules ? modules : "");
 	if (!text || !call("load", &text, 1))

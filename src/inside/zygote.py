@@ -1,0 +1,162 @@
+# What a zygote says in Python, in names that its programs do not see; built into zygote.c, which calls these functions.
+import atexit, gc, os, sys, weakref
+from importlib.machinery import SourceFileLoader
+
+# What many programs do: see load and warm.
+samples = ['''\
+import collections, dataclasses, datetime, json, math, re, sys
+def f(n):
+    return [str(i) for i in range(n)]
+class C:
+    def __init__(self):
+        self.x = {'a': 1}
+@dataclasses.dataclass
+class D:
+    x: int
+    y: str = 'a'
+try:
+    C().x['b']
+except KeyError as e:
+    f'{e!r:>4}'.join(f(3))
+sorted([D(2), D(1)], key=lambda d: -d.x), str(D(3)), math.sqrt(2)
+json.loads(json.dumps([{'a': 1.5}, None, 'text'], indent=1))
+re.sub(r'[a-z]+(\\d)', r'\\1', 'a1 b2').split(), collections.Counter('aab').most_common(1)
+datetime.datetime(2000, 1, 1).isoformat(), '{:>5.2f}'.format(0.5)
+with open('/dev/null') as file:
+    file.read()
+print(end='')
+''', '''\
+import io, numpy, pandas
+a = numpy.arange(6.0).reshape(2, 3)
+(a.T @ a).sum(axis=0).tolist(), a[a > 2].mean(), a.std(), str(a)
+f = pandas.DataFrame({'a': range(4), 'b': list('xyxy'), 'c': numpy.linspace(0, 1, 4)})
+f['d'] = f.a * 2
+f.groupby('b').a.sum()['x'], f.groupby('b').agg({'a': 'mean', 'c': 'max'})
+f[f.a > 1].sort_values('c').merge(f, on='b').head(), f.iloc[0], f.loc[1, 'c'], f.c.mean()
+f.describe(), f.to_dict('records'), str(f)
+pandas.read_csv(io.StringIO(f.to_csv(index=False))).b.value_counts()
+''']
+
+
+# Modules that are not there are no error. What is done here first is done for all children: caches are filled, modules that others load late are there.
+def load(names):
+    global known, samples
+    for name in names.decode().split(','):
+        try:
+            __import__(name)
+        except Exception:
+            pass
+    if 'pandas' not in sys.modules:
+        del samples[1]
+    samples = [sample for sample in samples if try_out(sample)]
+    known = frozenset(sys.modules)
+    gc.collect()
+    gc.freeze()
+
+
+def try_out(sample):
+    try:
+        exec(sample, {})
+        return True
+    except Exception:
+        return False
+
+
+# What no two processes may have alike.
+def reseed():
+    loaded = sys.modules.get
+    if loaded('ssl'):
+        loaded('ssl').RAND_add(os.urandom(48), 48.0)
+    if loaded('tempfile'):
+        loaded('tempfile')._name_sequence = None
+    if loaded('numpy.random'):
+        loaded('numpy.random').seed()
+
+
+# The memory that most programs change is the child's own before the program comes.
+def warm():
+    space = begin([], [b'='.join(pair) for pair in os.environb.items()])
+    for sample in samples:
+        exec(compile(sample, sys.argv[0], 'exec', dont_inherit=True), space)
+    del space, sys.path[0]
+    exit_code(0)
+    sweep()
+    return flush()
+
+
+# The program's own arguments, variables and namespace.
+def begin(argv, env):
+    wanted = dict(word.split(b'=', 1) for word in env)
+    coerced = os.environb.get(b'LC_CTYPE')
+    if coerced:
+        wanted[b'LC_CTYPE'] = coerced
+    if wanted != os.environb:
+        zone = os.environ.get('TZ')
+        os.environ.clear()
+        os.environb.update(wanted)
+        if os.environ.get('TZ') != zone:
+            import time
+            time.tzset()
+    path = sys.argv[0]
+    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]
+    sys.path.insert(0, os.path.dirname(path))
+    main = sys.modules['__main__'] = type(sys)('__main__')
+    main.__dict__.update(__loader__=SourceFileLoader('__main__', path), __annotations__={},
+        __builtins__=sys.modules['builtins'], __file__=path, __cached__=None)
+    return main.__dict__
+
+
+def exit_code(value):
+    code = getattr(value, 'code', value)
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 255 if -2 ** 31 <= code < 2 ** 31 else 255
+    sys.stdout.flush()
+    print(code, file=sys.stderr)
+    return 1
+
+
+def flush():
+    good = True
+    for stream in sys.stdout, sys.stderr:
+        try:
+            if stream is not None and not stream.closed:
+                stream.flush()
+        except Exception as error:
+            good = stream is not sys.stdout
+            sys.unraisablehook(type('', (), dict(exc_type=type(error), exc_value=error,
+                exc_traceback=error.__traceback__, err_msg=None, object=stream)))
+    return good
+
+
+# The program's own modules go; those that were there before are left as they are, which saves most of the time that it takes.
+def sweep():
+    for name in 'last_type', 'last_value', 'last_traceback':
+        if hasattr(sys, name):
+            setattr(sys, name, None)
+    own = ['__main__']
+    for name in reversed(sys.modules):  # what is not looked at is not copied
+        if name in known:
+            break
+        own.append(name)
+    if len(own) <= len(sys.modules) - len(known):
+        own = [name for name in sys.modules if name not in known] + ['__main__']
+    left = [weakref.ref(module) for module in map(sys.modules.pop, own) if hasattr(module, '__dict__')]
+    gc.collect()
+    for module in reversed(left):
+        space = getattr(module(), '__dict__', {})
+        for name in sorted(space, key=lambda name: name[:1] != '_' or name[:2] == '__'):
+            if name != '__builtins__':
+                space[name] = None
+
+
+# What the interpreter does at its end, as far as the program can tell.
+def finish():
+    threads = sys.modules.get('threading')
+    if threads:
+        threads._shutdown()
+    atexit._run_exitfuncs()
+    good = flush()
+    sweep()
+    return flush() and good
