@@ -398,7 +398,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
 	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
-		!execution->reach && execution->environment.dir_fd < 0 && !execution->took)
+		!execution->reach && execution->environment.dir_fd < 0 && !execution->took &&
+		!execution->retried)
 		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
 	if (stage->first && !is_build(stage, execution) && execution->reach)
 		order->flags |= NC_ORDER_DOOR |

@@ -394,18 +394,21 @@ int nc_child_send(int socket_fd, void *data, size_t size, const int *fds, size_t
 	return checked((int)sendmsg(socket_fd, &message, MSG_NOSIGNAL));
 }
 
-static int tell_held(const struct nc_held *held, const int *given)
+void nc_child_tell(struct nc_held *held)
 {
 	struct nc_payload_report report = {NC_PAYLOAD_HELD, (unsigned char)held->landlock, {0}};
 	int fds[NC_PAYLOAD_FDS];
 	size_t n = 0;
 
 	for (size_t i = 0; i < NC_PAYLOAD_FDS; i++) {
-		report.has[i] = given[i] >= 0;
-		if (given[i] >= 0)
-			fds[n++] = given[i];
+		report.has[i] = held->given[i] >= 0;
+		if (held->given[i] >= 0)
+			fds[n++] = held->given[i];
 	}
-	return nc_child_send(held->channel_fd, &report, sizeof(report), fds, n);
+	STEP(held->channel_fd, "tell by what it is held",
+		nc_child_send(held->channel_fd, &report, sizeof(report), fds, n));
+	held->given[NC_PAYLOAD_LISTENER] = nc_fd_close(held->given[NC_PAYLOAD_LISTENER]);
+	held->given[NC_PAYLOAD_SHADE] = nc_fd_close(held->given[NC_PAYLOAD_SHADE]);
 }
 
 /*
@@ -615,8 +618,8 @@ static int restrict_zygote(struct nc_held *held)
 
 void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 {
-	struct nc_held held = {.channel_fd = payload->channel_fd};
-	int given[] = {[NC_PAYLOAD_LISTENER] = -EBADF, -EBADF, -EBADF, -EBADF};
+	struct nc_held held = {
+		.channel_fd = payload->channel_fd, .given = {-EBADF, -EBADF, -EBADF, -EBADF}};
 
 	/* nothing foreign runs that the spawner could not end */
 	if (payload->go_fd >= 0)
@@ -637,8 +640,8 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 		int door_fd = open_door();
 
 		STEP(held.channel_fd, "open the door", door_fd);
-		given[NC_PAYLOAD_DOOR] = payload->guests ? pack_door(door_fd) : door_fd;
-		STEP(held.channel_fd, "open it to guests", given[NC_PAYLOAD_DOOR]);
+		held.given[NC_PAYLOAD_DOOR] = payload->guests ? pack_door(door_fd) : door_fd;
+		STEP(held.channel_fd, "open it to guests", held.given[NC_PAYLOAD_DOOR]);
 	}
 	if (!payload->keeps_id) {
 		STEP(held.channel_fd, "close the ways to capabilities", nc_caps_bound());
@@ -646,16 +649,16 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	}
 	STEP(held.channel_fd, "drop capabilities", nc_caps_set(0));
 	if (payload->terminal) { /* it belongs to whoever opens it */
-		given[NC_PAYLOAD_TERMINAL] = open_terminal();
-		STEP(held.channel_fd, "open a terminal", given[NC_PAYLOAD_TERMINAL]);
+		held.given[NC_PAYLOAD_TERMINAL] = open_terminal();
+		STEP(held.channel_fd, "open a terminal", held.given[NC_PAYLOAD_TERMINAL]);
 	}
 	STEP(held.channel_fd, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
 	STEP(held.channel_fd, "die with the spawner", die_with_parent());
 	/* outside of the domain of Landlock that follows, so that the program can do nothing to it
 	 */
 	if (payload->lent && payload->group && nc_shade_wanted(payload->group->parent->can)) {
-		given[NC_PAYLOAD_SHADE] = nc_shade_make();
-		STEP(held.channel_fd, "make a shade", given[NC_PAYLOAD_SHADE]);
+		held.given[NC_PAYLOAD_SHADE] = nc_shade_make();
+		STEP(held.channel_fd, "make a shade", held.given[NC_PAYLOAD_SHADE]);
 	}
 	if (payload->zygote) {
 		STEP(held.channel_fd, "restrict by Landlock", restrict_zygote(&held));
@@ -663,12 +666,9 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 		held.landlock = load_fence(payload);
 		STEP(held.channel_fd, "restrict by Landlock", held.landlock);
 		STEP(held.channel_fd, "restrict system calls",
-			load_filter(payload, held.landlock, &given[NC_PAYLOAD_LISTENER]));
+			load_filter(payload, held.landlock, &held.given[NC_PAYLOAD_LISTENER]));
 	}
-	held.listens = given[NC_PAYLOAD_LISTENER] >= 0;
-	STEP(held.channel_fd, "tell by what it is held", tell_held(&held, given));
-	(void)nc_fd_close(given[NC_PAYLOAD_LISTENER]);
-	(void)nc_fd_close(given[NC_PAYLOAD_SHADE]);
+	held.listens = held.given[NC_PAYLOAD_LISTENER] >= 0;
 	*ret_held = held;
 }
 
@@ -680,6 +680,7 @@ _Noreturn void nc_child_payload(const struct nc_payload *payload)
 	/* or it would never see the spawner's end close */
 	(void)nc_fd_close(payload->other_fd);
 	nc_child_hold(payload, &held);
+	nc_child_tell(&held);
 	nc_child_follow(payload, &held, &program);
 	nc_child_execute(&held, &program);
 }

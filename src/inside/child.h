@@ -71,6 +71,7 @@ struct nc_held {
 	int channel_fd;
 	int landlock;
 	bool listens;
+	int given[NC_PAYLOAD_FDS]; /* until it is told */
 };
 
 /* What its order wants it to become. */
@@ -79,8 +80,10 @@ struct nc_child_program {
 	bool is_files; /* nacre-files, which is open */
 };
 
-/* Its life in three parts, each of which ends it with a report if it fails: it locks itself in, */
+/* Its life in four parts, each of which ends it with a report if it fails: it locks itself in, */
 void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held);
+/* says so when it is ready, */
+void nc_child_tell(struct nc_held *held);
 /* waits for its order and does what the filter allows of it; the strings are static, */
 void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	struct nc_child_program *ret_program);
@@ -90,7 +93,7 @@ _Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_chil
 /* One message with descriptors, at least one byte long. 0 or more, or -errno. */
 int nc_child_send(int socket_fd, void *data, size_t size, const int *fds, size_t n);
 
-/* All three. */
+/* All four. */
 _Noreturn void nc_child_payload(const struct nc_payload *payload);
 
 #endif

@@ -382,6 +382,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 	PyOS_AfterFork_Child();
 	if (!call("reseed", NULL, 0) || (lend->warm && !call("warm", NULL, 0)))
 		return 125;
+	nc_child_tell(&held);
 	nc_child_follow(&payload, &held, &program);
 	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)
 		return 125; /* nobody is there any more */

@@ -712,6 +712,7 @@ static void note_held(
 		&box->listener_fd, &box->terminal_fd, &box->door_fd, &box->shade_fd};
 	size_t n = 0;
 
+	box->held = true;
 	box->end.landlock = report->landlock;
 	box->end.reported = report->has[NC_PAYLOAD_LISTENER];
 	for (size_t i = 0; i < NC_PAYLOAD_FDS && n < packet->n_fds; i++)

@@ -68,6 +68,7 @@ struct nc_box {
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
 	bool silent;	   /* its payload is no fork of ours, and says a last word when it begins */
+	bool held;	   /* its payload is locked in and ready */
 	bool ahead;	   /* its program waits for an order, or will */
 	bool told;	   /* its end was told before it was gone */
 	bool scratch_made; /* a process box has its directories */

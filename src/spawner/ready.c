@@ -13,7 +13,7 @@
  */
 static int rank(const struct nc_box *box)
 {
-	return box->state == NC_BOX_WAITING ? 1 + box->warm : 0;
+	return box->state != NC_BOX_WAITING ? 0 : box->held ? 2 + box->warm : 1;
 }
 
 static struct nc_box *prepared_box(
@@ -35,17 +35,26 @@ static struct nc_box *prepared_box(
 	return found;
 }
 
-struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order)
+struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order,
+	const struct nc_box **ret_lender)
 {
 	struct nc_box *box = NULL;
 	size_t n, warm;
 
+	*ret_lender = NULL;
 	if (!nc_box_is_neutral(order))
 		return NULL;
-	if (order->zygote > 0)
+	if (order->zygote > 0) {
+		const struct nc_box *lender = nc_table_find(&spawner->table, order->zygote);
+
 		box = prepared_box(spawner, order->zygote, &n, &warm);
-	/* who is not there yet is not waited for */
-	return box && box->state == NC_BOX_WAITING ? box : prepared_box(spawner, 0, &n, &warm);
+		/* a child that is still to come is there before an interpreter that is to start */
+		if (lender && lender->state == NC_BOX_RUNS && lender->ready > 0)
+			*ret_lender = lender;
+		if (*ret_lender || (box && box->state == NC_BOX_WAITING))
+			return box;
+	}
+	return prepared_box(spawner, 0, &n, &warm);
 }
 
 /*

@@ -277,6 +277,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	static struct nc_box_order order;
 	struct nacre_err err = {0};
 	struct nc_box_pending *pending;
+	const struct nc_box *lender;
 	struct nc_box *box;
 
 	nc_boxwire_get_order(in, &order);
@@ -286,7 +287,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	if (order.home > 0)
 		return join_box(spawner, &order);
 	spawner->quiet_ns = nc_clock_ns() + SHORT_NS;
-	box = nc_ready_choose(spawner, &order);
+	box = nc_ready_choose(spawner, &order, &lender);
 	pending = box || nc_table_free(&spawner->table) ? keep_order(spawner) : NULL;
 	if (!pending)
 		return refuse(spawner, order.id, -EAGAIN, NO_ROOM);
@@ -294,7 +295,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		nc_step_birth(
 			spawner, box, nc_box_take(&spawner->nursery, box, pending, &err), &err);
 	else
-		nc_step_begin(spawner, nc_table_free(&spawner->table), pending, NULL);
+		nc_step_begin(spawner, nc_table_free(&spawner->table), pending, lender);
 	return 0;
 }
 

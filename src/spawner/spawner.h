@@ -39,8 +39,12 @@ void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box);
 void nc_tell_failure(struct nc_spawner *spawner, uint64_t id, const struct nacre_err *err);
 void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
 
-/* ready.c: what is ready for an order: a child of the zygote that it names, or any; or NULL. */
-struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order);
+/*
+ * ready.c: what is ready for an order, or soonest: a box with a child of the zygote that it names, or
+ * any; or NULL, and the zygote if a child of that is the better beginning of a new one.
+ */
+struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order,
+	const struct nc_box **ret_lender);
 
 /* Prepares one more where one is wanted. False if there is nothing to do before *next. */
 bool nc_ready_prepare(struct nc_spawner *spawner, uint64_t *next);

@@ -138,7 +138,7 @@ void nc_step_birth(
 	lender = nc_table_find(&spawner->table, box->lender_id);
 	lost = lender ? &lender->lost : &spawner->lost;
 	/* that a zygote has ended says nothing of boxes without one */
-	if (!box->ordered && (lender || box->lender_id == 0) &&
+	if ((!box->ordered || box->state == NC_BOX_BORROWING) && (lender || box->lender_id == 0) &&
 		(box->state != NC_BOX_WAITING || ++*lost >= LOST_MAX))
 		*(lender ? &lender->ready : &spawner->ready) = 0;
 	nc_step_drop(spawner, box);
