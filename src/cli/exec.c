@@ -5,6 +5,7 @@
 
 #include "cli/answer.h"
 #include "cli/cli.h"
+#include "cli/early.h"
 #include "cli/exec_there.h"
 #include "cli/order.h"
 #include "kernel/fence.h"
@@ -12,6 +13,8 @@
 
 /* What an answer holds of the output, at most. */
 #define ANSWER_MAX (64ULL << 20)
+
+struct nc_early nc_early;
 
 static bool arg_json;
 static const char *arg_sandbox;
@@ -124,7 +127,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		task->output_max < ANSWER_MAX ? task->output_max : ANSWER_MAX;
 	if (order.in_rw_bind && !arg_json)
 		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
-	setup = (struct nc_spawn_setup){.ready = nc_box_is_neutral(&task->order) ? 1 : 0,
+	setup = (struct nc_spawn_setup){.begun_fd = nc_early.fd,
+		.begun_parent = nc_early.parent,
+		.ready = nc_box_is_neutral(&task->order) ? 1 : 0,
 		.binds = order.bind_fd,
 		.n_binds = order.n_bind_fds,
 		.witness_fd = -EBADF};

@@ -12,52 +12,28 @@
 #include <linux/wait.h>
 #include <sys/syscall.h>
 
+#include "base/rawcall.h"
 #include "kernel/filter_bytes.h"
 
 #define READY_FD 3
 
 #if defined(__x86_64__)
-
-static long call(long number, long a, long b, long c, long d)
-{
-	long result;
-	register long r10 __asm__("r10") = d;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-}
-
 __asm__(".globl _start\n"
 	"_start:\n"
 	"	xor %ebp, %ebp\n"
 	"	and $-16, %rsp\n"
 	"	call init_main\n");
-
 #elif defined(__aarch64__)
-
-static long call(long number, long a, long b, long c, long d)
-{
-	register long x8 __asm__("x8") = number;
-	register long x0 __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-	return x0;
-}
-
 __asm__(".globl _start\n"
 	"_start:\n"
 	"	mov x29, #0\n"
 	"	bl init_main\n");
-
-#else
-#error "nacre-init knows no system calls of this processor"
 #endif
+
+static long call(long number, long a, long b, long c, long d)
+{
+	return nc_rawcall(number, a, b, c, d, 0);
+}
 
 _Noreturn void init_main(void);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -45,18 +46,31 @@ int nc_program_open(const char *name, struct nacre_err *err)
 	return fd < 0 ? nc_err_errno(err, -errno, "Open %s", path) : fd;
 }
 
+/* The whole file, without a way through our own memory. */
+static int copy(int source_fd, int target_fd)
+{
+	size_t left = PROGRAM_SIZE_MAX;
+
+	while (left > 0) {
+		ssize_t n = sendfile(target_fd, source_fd, NULL, left);
+
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		left -= n < 0 ? 0 : (size_t)n;
+	}
+	return -EFBIG;
+}
+
 int nc_program_load(int source_fd, const char *name, struct nacre_err *err)
 {
-	cleanup_free char *text = NULL;
 	cleanup_close int memory_fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	size_t size;
 	int r;
 
 	if (memory_fd < 0)
 		return nc_err_errno(err, -errno, "Copy %s", name);
-	r = nc_fd_read_all(source_fd, PROGRAM_SIZE_MAX, &text, &size);
-	if (r == 0)
-		r = nc_fd_write_all(memory_fd, text, size);
+	r = copy(source_fd, memory_fd);
 	if (r == 0 && fcntl(memory_fd, F_ADD_SEALS,
 			      F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		r = -errno;

@@ -182,6 +182,21 @@ static bool bury_step(struct nc_spawner *spawner, struct nc_box *box)
 	return true;
 }
 
+/* Until something happens to one of the dying, or one whom we cannot see has had time to. */
+static void wait_for_deaths(struct nc_spawner *spawner)
+{
+	struct pollfd events[NC_EVENTS_MAX];
+	nfds_t n = 0;
+
+	NC_EACH_BOX (&spawner->table, box) {
+		int fd = nc_events_awaited(box);
+
+		if (box->state != NC_BOX_FREE && fd >= 0 && n < NC_EVENTS_MAX)
+			events[n++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+	(void)poll(events, n, BURY_TICK_MS);
+}
+
 void nc_loop_end_boxes(struct nc_spawner *spawner)
 {
 	uint64_t deadline = nc_clock_ns() + BURY_NS;
@@ -195,7 +210,7 @@ void nc_loop_end_boxes(struct nc_spawner *spawner)
 			left |= bury_step(spawner, box);
 		reap_strays(spawner);
 		if (left)
-			(void)poll(NULL, 0, BURY_TICK_MS);
+			wait_for_deaths(spawner);
 	}
 }
 

@@ -89,18 +89,14 @@ _Noreturn static void become_spawner(
 	_exit(125); /* and the worker with us */
 }
 
-int nc_spawn_start(
-	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err)
+/* Returns in the worker alone, its end of the pair; -errno only before the fork. */
+static int fork_worker(const struct nc_spawn_setup *setup, struct nacre_err *err)
 {
 	char path[NC_PROGRAM_PATH_SIZE];
-	pid_t pid, parent = getpid();
-	bool ranges;
 	int ends[2];
-	int r = nc_privilege_ranges(&ranges, err);
+	pid_t pid;
+	int r = nc_program_find("nacre-spawner", path, err);
 
-	assert(setup->n_binds <= NC_BOX_BINDS_MAX && setup->n_heirs <= NC_WORKER_HEIRS_MAX);
-	if (r == 0)
-		r = nc_program_find("nacre-spawner", path, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -111,6 +107,23 @@ int nc_spawn_start(
 	if (pid > 0)
 		become_spawner(path, ends[0], pid, setup);
 	(void)close(ends[0]);
+	return ends[1];
+}
+
+int nc_spawn_start(
+	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err)
+{
+	const bool begun = setup->begun_fd > 0;
+	pid_t parent = begun ? setup->begun_parent : getpid();
+	bool ranges;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	assert(setup->n_binds <= NC_BOX_BINDS_MAX && setup->n_heirs <= NC_WORKER_HEIRS_MAX);
+	if (r == 0)
+		r = begun ? setup->begun_fd : fork_worker(setup, err);
+	if (r < 0)
+		return r;
+	*spawn = (struct nc_spawn){.fd = r};
 	r = nc_privilege_drop(ranges);
 	if (r < 0) {
 		nc_err_errno(err, r, "Drop privileges");
@@ -119,7 +132,6 @@ int nc_spawn_start(
 	}
 	if (getppid() != parent)
 		_exit(125); /* it died before it could have taken us along */
-	*spawn = (struct nc_spawn){.fd = ends[1]};
 	return 0;
 }
 

@@ -2,6 +2,8 @@
 #ifndef NC_SPAWN_H
 #define NC_SPAWN_H
 
+#include <sys/types.h>
+
 #include "base/error.h"
 #include "kernel/boxwire.h"
 
@@ -15,6 +17,9 @@ struct nc_spawn {
 
 /* What the spawner is started with. */
 struct nc_spawn_setup {
+	/* a spawner that was begun before, which knows nothing of all below; 0 or less: none */
+	int begun_fd;	    /* taken over */
+	pid_t begun_parent; /* whose child we are, as long as it lives */
 	unsigned int ready; /* neutral boxes to prepare at once */
 	const int
 		*binds; /* what boxes may be shown of the host, by index; they stay the caller's */
@@ -34,7 +39,8 @@ struct nc_spawn_setup {
 /*
  * Forks: the calling process becomes nacre-spawner and never returns, the child, which is what
  * returns here, is its worker, without privilege for good. Everything that needs the caller's
- * rights must have been opened before. -errno only before the fork.
+ * rights must have been opened before. -errno only before the fork, or before privilege is dropped
+ * where the spawner was begun before.
  */
 int nc_spawn_start(
 	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err);

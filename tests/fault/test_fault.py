@@ -237,9 +237,9 @@ class Lab:
         while lines[end][:3] != ["call", payload[0], "0"]:
             end -= 1
         lines = lines[:end + 1]
-        # nacre itself becomes the spawner, and what it has forked before is the worker
+        # nacre itself becomes the spawner, and what it has forked before libc was there is the worker
         roles = {("0", "1"): "nacre", ("0", "2"): "spawner", ("1", "0"): "worker", ("2", "0"): "first", ("2", "1"): "nacre-init", ("3", "0"): "transit", (payload[0], "0"): "payload"}
-        loading = {("0", "1"), ("0", "2")}  # until libc has itself in place; before that it speaks for itself
+        loading = {("1", "0"), ("0", "2")}  # until libc has itself in place; before that it speaks for itself
         seen, calls = collections.Counter(), []
         for process, execs, number in (words for kind, *words in lines if kind == "call"):
             if (process, execs) not in roles:

@@ -1,0 +1,223 @@
+/*
+ * Begins the spawner of a plain `nacre exec` before anything else, libc included.
+ *
+ * Theory of operation: this is where the kernel enters the program. A command line that can need
+ * nothing of the caller's but what the spawner opens itself forks here: the parent becomes
+ * nacre-spawner at once, and builds a box while the child goes on to _start, relocates twenty
+ * megabytes, reads the command line and the configuration as ever, and becomes the worker (see
+ * nc_spawn_start). Whatever is not plain, or does not work, is left to main, which does the same in
+ * its own time and knows how to say what is wrong.
+ *
+ * Nothing is relocated yet, and there is no libc: no pointers in static data, no stack protector,
+ * and not one call out of this file, which tests/func/test_early.py looks after. The words are the
+ * caller's own, and are compared and never copied.
+ */
+#include "cli/early.h"
+
+#include <fcntl.h>
+#include <linux/auxvec.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include "base/rawcall.h"
+
+#define SPAWNER "nacre-spawner"
+/* Where nacre-spawner expects its end. */
+#define SOCKET_FD 3
+#define EXIT_SELF 125
+#define PATH_SIZE 4096
+
+#if defined(__x86_64__)
+__asm__(".globl nc_early_entry\n"
+	".hidden nc_early_entry\n"
+	".type nc_early_entry, @function\n"
+	"nc_early_entry:\n"
+	"	endbr64\n"
+	"	xor %ebp, %ebp\n"
+	"	mov %rdx, %r12\n" /* all that _start expects: the stack, and this */
+	"	mov %rsp, %rbx\n"
+	"	mov %rsp, %rdi\n"
+	"	and $-16, %rsp\n"
+	"	call nc_early_main\n"
+	"	mov %rbx, %rsp\n"
+	"	mov %r12, %rdx\n"
+	"	jmp _start\n");
+#elif defined(__aarch64__)
+__asm__(".globl nc_early_entry\n"
+	".hidden nc_early_entry\n"
+	".type nc_early_entry, %function\n"
+	"nc_early_entry:\n"
+	"	mov x29, #0\n"
+	"	mov x19, x0\n"
+	"	mov x0, sp\n"
+	"	bl nc_early_main\n"
+	"	mov x0, x19\n"
+	"	b _start\n");
+#endif
+
+static long call(long number, long a, long b, long c, long d)
+{
+	return nc_rawcall(number, a, b, c, d, 0);
+}
+
+/* What follows the prefix, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	while (*prefix)
+		if (*text++ != *prefix++)
+			return NULL;
+	return text;
+}
+
+static bool is(const char *text, const char *word)
+{
+	const char *rest = after(text, word);
+
+	return rest && !*rest;
+}
+
+/*
+ * How many words the option takes, if it is one that changes nothing about which box is needed and
+ * opens nothing; else 0.
+ */
+static int plain_option(const char *word)
+{
+	static const char names[][12] = {"--cpu-time", "--cpus", "--disk", "--env", "--files",
+		"--inodes", "--memory", "--output", "--pids", "--timeout"};
+
+	if (is(word, "--json"))
+		return 1;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *rest = after(word, names[i]);
+
+		if (rest && (*rest == '\0' || *rest == '='))
+			return *rest == '=' ? 1 : 2;
+	}
+	return 0;
+}
+
+static bool is_plain_exec(long argc, char **argv)
+{
+	if (argc < 3 || !is(argv[1], "exec"))
+		return false;
+	for (long i = 2; i < argc;) {
+		int words;
+
+		if (is(argv[i], "--"))
+			return i + 1 < argc;
+		if (argv[i][0] != '-')
+			return true;
+		words = plain_option(argv[i]);
+		if (words == 0)
+			return false;
+		i += words;
+	}
+	return false;
+}
+
+/* Whose rights are not the caller's own has no business here. */
+static bool is_trusted(char **envp)
+{
+	const unsigned long *auxv;
+
+	while (*envp)
+		envp++;
+	for (auxv = (const unsigned long *)(envp + 1); auxv[0] != AT_NULL; auxv += 2)
+		if (auxv[0] == AT_SECURE)
+			return auxv[1] == 0;
+	return false;
+}
+
+static bool has_standard_streams(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (call(SYS_fcntl, fd, F_GETFD, 0, 0) < 0)
+			return false;
+	return true;
+}
+
+static char *append(char *out, const char *text)
+{
+	while (*text)
+		*out++ = *text++;
+	*out = '\0';
+	return out;
+}
+
+static void append_number(char *out, long number)
+{
+	char digits[24];
+	size_t n = sizeof(digits) - 1;
+
+	digits[n] = '\0';
+	do
+		digits[--n] = (char)('0' + number % 10);
+	while ((number /= 10) > 0);
+	append(out, digits + n);
+}
+
+static bool is_executable(const char *path)
+{
+	return call(SYS_faccessat, AT_FDCWD, (long)path, 1, 0) == 0;
+}
+
+/* The same two places as nc_program_find. */
+static bool find_spawner(char path[static PATH_SIZE])
+{
+	long room = PATH_SIZE - (long)sizeof("/" SPAWNER);
+	long length = call(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, room);
+
+	if (length <= 0 || length >= room)
+		return false;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	append(path + length, SPAWNER);
+	if (is_executable(path))
+		return true;
+	append(path, NACRE_LIBEXECDIR "/" SPAWNER);
+	return is_executable(path);
+}
+
+_Noreturn static void become_spawner(const char *path, int socket_fd, long worker, char **envp)
+{
+	static const char failure[] = "nacre: " SPAWNER " cannot be executed\n";
+	char name[] = SPAWNER, pid[24], ready[] = "1", given[] = "0";
+	char *argv[] = {name, pid, ready, given, NULL};
+	long r = socket_fd == SOCKET_FD ? call(SYS_fcntl, socket_fd, F_SETFD, 0, 0)
+					: call(SYS_dup3, socket_fd, SOCKET_FD, 0, 0);
+
+	append_number(pid, worker);
+	if (r >= 0)
+		call(SYS_execve, (long)path, (long)argv, (long)envp, 0);
+	call(SYS_write, 2, (long)failure, sizeof(failure) - 1, 0);
+	for (;;) /* and the worker with us: it looks who its parent is */
+		call(SYS_exit_group, EXIT_SELF, 0, 0, 0);
+}
+
+void nc_early_main(long *stack);
+
+__attribute__((used)) void nc_early_main(long *stack)
+{
+	long argc = stack[0], parent, child;
+	char **argv = (char **)(stack + 1), **envp = argv + argc + 1;
+	char path[PATH_SIZE];
+	int ends[2];
+
+	if (!is_plain_exec(argc, argv) || !is_trusted(envp) || !has_standard_streams() ||
+		!find_spawner(path) ||
+		call(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)ends) < 0)
+		return;
+	parent = call(SYS_getpid, 0, 0, 0, 0);
+	child = call(SYS_clone, SIGCHLD, 0, 0, 0);
+	if (child > 0)
+		become_spawner(path, ends[0], child, envp);
+	call(SYS_close, ends[0], 0, 0, 0);
+	if (child < 0) {
+		call(SYS_close, ends[1], 0, 0, 0);
+		return;
+	}
+	nc_early = (struct nc_early){.fd = ends[1], .parent = (int)parent};
+}
