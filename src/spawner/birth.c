@@ -28,7 +28,9 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "inside/child.h"
+#include "inside/frame.h"
 #include "inside/lend.h"
+#include "inside/mounts.h"
 #include "inside/shade.h"
 #include "kernel/caps.h"
 #include "kernel/program.h"
@@ -36,6 +38,12 @@
 
 /* A transit process makes one clone and ends. */
 #define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)
+
+/*
+ * How long copies are made of one frame: what changes on the host (a new ld.so.cache, a mount below
+ * /usr) shows in boxes that are made later than that.
+ */
+#define FRAME_AGE_NS (10 * NC_NS_PER_S)
 
 const struct nc_cgroup *nc_box_group(const struct nc_box *box)
 {
@@ -138,16 +146,52 @@ static size_t streams_of(const struct nc_box_order *order)
 	return order->flags & NC_ORDER_TTY ? 0 : order->flags & NC_ORDER_PACK ? 4 : 3;
 }
 
+/* Whether nothing is put into its root but what is in everybody's. */
+static bool is_usual(const struct nc_box_pending *pending)
+{
+	const struct nc_box_order *order = pending ? &pending->order : NULL;
+
+	return !order || (!(order->flags & (NC_ORDER_TTY | NC_ORDER_HOME | NC_ORDER_IMAGE)) &&
+				 order->n_layers == 0 && order->n_binds == 0);
+}
+
+/*
+ * A copy of the frame, or -EBADF: then the box makes its own. One is composed when a second box is
+ * wanted soon after the first; for one box alone it would be more work, not less.
+ */
+static int copy_frame(struct nc_nursery *nursery)
+{
+	struct nc_kept_frame *kept = &nursery->frame;
+	uint64_t now = nc_clock_ns();
+	bool busy = kept->asked_ns > 0 && now - kept->asked_ns < FRAME_AGE_NS;
+	int fd;
+
+	kept->asked_ns = now;
+	if (kept->made_ns == 0 || now - kept->made_ns >= FRAME_AGE_NS) {
+		kept->fd = kept->made_ns > 0 ? nc_fd_close(kept->fd) : -EBADF;
+		if (!busy)
+			return -EBADF;
+		kept->made_ns = now;
+		kept->fd = nc_frame_compose();
+	}
+	fd = kept->fd < 0 ? -EBADF : nc_mount_copy(kept->fd, "", true);
+	return fd < 0 ? -EBADF : fd;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
-static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
+static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
 {
 	const struct nc_box_pending *pending = box->order;
 	const int *fds;
 	int r;
 
-	*spec = (struct nc_root_spec){
-		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
+	*spec = (struct nc_root_spec){.disk_bytes = box->disk_bytes,
+		.inodes = box->inodes,
+		.frame_fd = -EBADF,
+		.image_fd = -EBADF};
+	if (is_usual(pending))
+		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
 	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
@@ -173,6 +217,7 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 
 static void close_root(struct nc_root_spec *spec)
 {
+	spec->frame_fd = nc_fd_close(spec->frame_fd);
 	spec->image_fd = nc_fd_close(spec->image_fd);
 	for (size_t i = 0; i < spec->n_binds; i++)
 		spec->bind[i].fd = nc_fd_close(spec->bind[i].fd);
@@ -228,10 +273,10 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 	return 0;
 }
 
-int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	bool has_root = box->end.tier == NC_BOX_CONTAINER;
-	struct nc_root_spec spec = {.image_fd = -EBADF};
+	struct nc_root_spec spec = {.frame_fd = -EBADF, .image_fd = -EBADF};
 	int go[2], report[2];
 	int r;
 

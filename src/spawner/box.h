@@ -10,6 +10,13 @@
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
 
+/* See inside/frame.h. */
+struct nc_kept_frame {
+	int fd;		   /* less than 0: it could not be composed, or is none yet */
+	uint64_t made_ns;  /* when that was tried; 0: never */
+	uint64_t asked_ns; /* when a box wanted one; 0: never */
+};
+
 /* What all boxes share. */
 struct nc_nursery {
 	int self_fd;	       /* pidfd of the spawner */
@@ -25,6 +32,7 @@ struct nc_nursery {
 	bool groups_open;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
+	struct nc_kept_frame frame;	 /* what the roots of usual boxes are copied from */
 	int bind_fd[NC_BOX_BINDS_MAX];	 /* what the caller allows boxes to be shown */
 	size_t n_binds;
 };
