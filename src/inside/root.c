@@ -34,15 +34,19 @@
 #include "inside/mounts.h"
 
 /* Parts of /proc that tell about the host or command it: files become /dev/null, ... */
-static const char *const masked_files[] = {"proc/kcore", "proc/kmsg", "proc/keys", "proc/key-users",
-	"proc/timer_list", "proc/timer_stats", "proc/sched_debug", "proc/latency_stats",
-	"proc/slabinfo", "proc/vmallocinfo", "proc/pagetypeinfo", "proc/kallsyms",
-	"proc/kpagecount", "proc/kpageflags", "proc/kpagecgroup", "proc/interrupts", "proc/iomem",
-	"proc/ioports", "proc/mtrr", "proc/sysrq-trigger", "proc/cmdline", "proc/modules",
-	"proc/config.gz", "proc/diskstats", "proc/partitions", "proc/softirqs", "proc/vmstat",
-	"proc/zoneinfo", "proc/buddyinfo", "proc/swaps", "proc/consoles", "proc/bootconfig"};
+static const char *const masked_files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
+	"proc/interrupts", "proc/iomem", "proc/ioports", "proc/mtrr", "proc/cmdline",
+	"proc/modules", "proc/config.gz", "proc/diskstats", "proc/partitions", "proc/softirqs",
+	"proc/vmstat", "proc/zoneinfo", "proc/buddyinfo", "proc/swaps", "proc/consoles",
+	"proc/bootconfig"};
 
-/* ... directories an empty one. */
+/* ... those that are root's alone on most kernels, where that is not so, ... */
+static const char *const closed_files[] = {"proc/kcore", "proc/kmsg", "proc/timer_list",
+	"proc/timer_stats", "proc/sched_debug", "proc/latency_stats", "proc/slabinfo",
+	"proc/vmallocinfo", "proc/pagetypeinfo", "proc/kpagecount", "proc/kpageflags",
+	"proc/kpagecgroup", "proc/sysrq-trigger"};
+
+/* ... and directories become an empty one. */
 static const char *const masked_dirs[] = {"proc/acpi", "proc/asound", "proc/scsi", "proc/bus",
 	"proc/irq", "proc/fs", "proc/driver", "proc/tty", "proc/dynamic_debug", "proc/pressure"};
 
@@ -321,13 +325,24 @@ static int mask(const char *path, const char *cover)
 {
 	struct stat status;
 
+	if (mount(cover, path, NULL, MS_BIND, NULL) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
 	/* only what is not there needs no cover */
+	return stat(path, &status) < 0 && errno == ENOENT ? 0 : -ENOENT;
+}
+
+/* The same where it is not closed already: no box has the host's root among its ids. */
+static int mask_open(const char *path, const char *cover)
+{
+	struct stat status;
+
 	if (stat(path, &status) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	/* what is root's alone is closed already: no box has the host's root among its ids */
 	if (status.st_uid != 0 && !(status.st_mode & (S_IRWXG | S_IRWXO)))
 		return 0;
-	return mount(cover, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	return mask(path, cover);
 }
 
 /*
@@ -435,6 +450,8 @@ static int make_proc(bool writable_root)
 		r = close_proc_sys();
 	for (size_t i = 0; r == 0 && i < COUNT(masked_files); i++)
 		r = mask(masked_files[i], "dev/null");
+	for (size_t i = 0; r == 0 && i < COUNT(closed_files); i++)
+		r = mask_open(closed_files[i], "dev/null");
 	return r < 0 ? r : mask_dirs(writable_root);
 }
 

@@ -479,26 +479,32 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	return 0;
 }
 
-/* Opens a namespace of the box's first process. */
-static int open_space(const struct nc_box *box, const char *name)
-{
-	char path[64];
-	int fd;
+static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
+_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "a number for each");
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, name);
+/* Opens a namespace of the box's first process. */
+static int open_space(struct nc_box *box, size_t i)
+{
+	cleanup_close int fd = -EBADF;
+	struct stat status;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	box->spaces[i] = status.st_ino;
+	return take_fd(fd);
 }
 
 /* What goes to the zygote: see inside/lend.h. Returns how many, or -errno; the rest are -EBADF. */
-static int collect_lend(const struct nc_box *box, int *fds)
+static int collect_lend(struct nc_box *box, int *fds)
 {
-	static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
 	const struct nc_cgroup *group = nc_box_group(box);
 	int n = NC_LEND_USER;
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++, n++) {
-		fds[n] = open_space(box, spaces[i]);
+	for (size_t i = 0; i < NC_BOX_SPACES; i++, n++) {
+		fds[n] = open_space(box, i);
 		if (fds[n] < 0)
 			return fds[n];
 	}
@@ -571,21 +577,17 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 	return n < 0 ? nc_err_errno(err, n, "Ask the zygote for a child") : 0;
 }
 
-/* Whether its user, mount and pid namespaces are those of the box's first process. */
+/* Whether its user, mount, pid and net namespaces are those of the box's first process. */
 static int is_in_box(const struct nc_box *box, pid_t pid)
 {
-	static const char *const spaces[] = {"user", "mnt", "pid", "net"};
+	for (size_t i = 0; i < 4; i++) {
+		struct stat status;
+		char path[64];
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-		char path[2][64];
-		struct stat its, ours;
-
-		(void)snprintf(path[0], sizeof(path[0]), "/proc/%d/ns/%s", (int)pid, spaces[i]);
-		(void)snprintf(
-			path[1], sizeof(path[1]), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
-		if (stat(path[0], &its) < 0 || stat(path[1], &ours) < 0)
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i]);
+		if (stat(path, &status) < 0)
 			return -errno;
-		if (its.st_ino != ours.st_ino)
+		if (status.st_ino != box->spaces[i])
 			return -EXDEV;
 	}
 	return 0;
