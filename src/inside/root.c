@@ -3,7 +3,8 @@
  *
  * Theory of operation: everything of the host that the box will see is first picked up as a
  * detached mount (open_tree), while the host's tree is still in view; then a fresh tmpfs becomes
- * the new root and the pieces are put into it; then pivot_root leaves the old tree behind. No path
+ * the new root and the pieces are put into it (frame.c), or the spawner has given us a copy of
+ * such a root; then pivot_root leaves the old tree behind. No path
  * is resolved twice, nothing that an image controls is followed (its links are copied, and what is
  * put on top of it is found without following any), and every mount is made nosuid and nodev, and
  * read-only unless the caller wants to write there, before it is attached.
@@ -25,266 +26,48 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/id.h"
-
-#define LOCKED_DOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-
-/* The tmpfs that is the root itself holds directories, links and a few small files. */
-#define ROOT_BYTES "1m"
-#define ROOT_INODES "256"
-
-/* Directories and files of the host that are shown read-only where they exist. */
-static const char *const shown[] = {
-	"usr",
-	"bin",
-	"sbin",
-	"lib",
-	"lib32",
-	"lib64",
-	"libx32",
-	"etc/alternatives", /* half of Debian's commands are links through it */
-	"etc/ld.so.cache",  /* without it every start searches directories */
-	"etc/ssl/certs",
-	"etc/localtime",
-	"etc/python3.11", /* sitecustomize.py is a link to it */
-	"etc/mime.types",
-	"etc/protocols",
-	"etc/services",
-};
-
-static const struct {
-	const char *name;
-	unsigned int major, minor;
-} devices[] = {
-	{"null", 1, 3},
-	{"zero", 1, 5},
-	{"full", 1, 7},
-	{"random", 1, 8},
-	{"urandom", 1, 9},
-	{"tty", 5, 0},
-};
-
-static const struct {
-	const char *path;
-	const char *text;
-} files[] = {
-	{"etc/passwd", "root:x:0:0:root:/root:/usr/sbin/nologin\n"
-		       "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
-		       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-	{"etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"},
-	{"etc/hosts", "127.0.0.1 localhost nacre\n::1 localhost nacre\n"},
-	{"etc/hostname", "nacre\n"},
-	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
-	{"etc/resolv.conf", ""},
-};
+#include "inside/frame.h"
+#include "inside/mounts.h"
 
 /* Parts of /proc that tell about the host or command it: files become /dev/null, ... */
-static const char *const masked_files[] = {"proc/kcore", "proc/kmsg", "proc/keys", "proc/key-users",
-	"proc/timer_list", "proc/timer_stats", "proc/sched_debug", "proc/latency_stats",
-	"proc/slabinfo", "proc/vmallocinfo", "proc/pagetypeinfo", "proc/kallsyms",
-	"proc/kpagecount", "proc/kpageflags", "proc/kpagecgroup", "proc/interrupts", "proc/iomem",
-	"proc/ioports", "proc/mtrr", "proc/sysrq-trigger", "proc/cmdline", "proc/modules",
-	"proc/config.gz", "proc/diskstats", "proc/partitions", "proc/softirqs", "proc/vmstat",
-	"proc/zoneinfo", "proc/buddyinfo", "proc/swaps", "proc/consoles", "proc/bootconfig"};
+static const char *const masked_files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
+	"proc/interrupts", "proc/iomem", "proc/ioports", "proc/mtrr", "proc/cmdline",
+	"proc/modules", "proc/config.gz", "proc/diskstats", "proc/partitions", "proc/softirqs",
+	"proc/vmstat", "proc/zoneinfo", "proc/buddyinfo", "proc/swaps", "proc/consoles",
+	"proc/bootconfig"};
 
-/* ... directories an empty one. */
+/* ... those that are root's alone on most kernels, where that is not so, ... */
+static const char *const closed_files[] = {"proc/kcore", "proc/kmsg", "proc/timer_list",
+	"proc/timer_stats", "proc/sched_debug", "proc/latency_stats", "proc/slabinfo",
+	"proc/vmallocinfo", "proc/pagetypeinfo", "proc/kpagecount", "proc/kpageflags",
+	"proc/kpagecgroup", "proc/sysrq-trigger"};
+
+/* ... and directories become an empty one. */
 static const char *const masked_dirs[] = {"proc/acpi", "proc/asound", "proc/scsi", "proc/bus",
 	"proc/irq", "proc/fs", "proc/driver", "proc/tty", "proc/dynamic_debug", "proc/pressure"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What is picked up from the host, by the index in the tables above. */
-struct pieces {
-	int shown_fd[COUNT(shown)];  /* -EBADF: it does not exist, or is a link */
-	char link[COUNT(shown)][64]; /* where it points to; "" if it is no link */
-	int device_fd[COUNT(devices)];
-};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int set_attributes(int fd, uint64_t set, bool recursive)
+/* Goes to the new root. It covers /usr of the host, which has been picked up. */
+static int enter_root(int root_fd)
 {
-	struct mount_attr attributes = {.attr_set = set};
-	unsigned int flags = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0U);
+	int r = nc_mount_attach(root_fd, AT_FDCWD, "/usr");
 
-	return mount_setattr(fd, "", flags, &attributes, sizeof(attributes)) < 0 ? -errno : 0;
+	return r == 0 && fchdir(root_fd) < 0 ? -errno : r;
 }
 
-static int attach(int mount_fd, const char *path)
+/* Node finds packages for import in the directories above a program, and nowhere else. */
+static int make_layer_places(void)
 {
-	return move_mount(mount_fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 ? -errno : 0;
-}
-
-static int pick_shown(struct pieces *pieces, int host_fd, size_t i)
-{
-	struct stat status;
-	ssize_t size;
-
-	pieces->shown_fd[i] = -EBADF;
-	pieces->link[i][0] = '\0';
-	if (fstatat(host_fd, shown[i], &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (S_ISLNK(status.st_mode)) {
-		size = readlinkat(host_fd, shown[i], pieces->link[i], sizeof(pieces->link[i]) - 1);
-		if (size < 0)
-			return -errno;
-		pieces->link[i][size] = '\0';
-		return 0;
-	}
-	pieces->shown_fd[i] = open_tree(host_fd, shown[i],
-		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
-	if (pieces->shown_fd[i] < 0)
+	if (mkdir("opt", 0755) < 0 || symlink(NC_BOX_LAYER "0/node_modules", "node_modules") < 0)
 		return -errno;
-	return set_attributes(pieces->shown_fd[i], LOCKED_DOWN | MOUNT_ATTR_RDONLY, true);
-}
-
-/* A device is taken only if it is the one that its name says. */
-static int pick_device(struct pieces *pieces, int host_fd, size_t i)
-{
-	char path[32];
-	struct stat status;
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "dev/%s", devices[i].name);
-	fd = open_tree(host_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
-	pieces->device_fd[i] = fd < 0 ? -EBADF : fd;
-	if (fd < 0 || fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISCHR(status.st_mode) ||
-		status.st_rdev != makedev(devices[i].major, devices[i].minor))
-		return -ENODEV;
-	return set_attributes(fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
-}
-
-static int pick_up(struct pieces *pieces, const struct nc_root_spec *spec)
-{
-	cleanup_close int host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = host_fd < 0 ? -errno : 0;
-
-	for (size_t i = 0; r == 0 && spec->image_fd < 0 && i < COUNT(shown); i++)
-		r = pick_shown(pieces, host_fd, i);
-	for (size_t i = 0; r == 0 && i < COUNT(devices); i++)
-		r = pick_device(pieces, host_fd, i);
-	return r;
-}
-
-/* A file system of its own, detached; options are pairs of name and value. */
-static int new_mount(const char *type, const char *const *options, uint64_t attributes)
-{
-	cleanup_close int context_fd = fsopen(type, FSOPEN_CLOEXEC);
-	int fd;
-
-	if (context_fd < 0)
-		return -errno;
-	for (; *options; options += 2)
-		if (fsconfig(context_fd, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
-			return -errno;
-	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return -errno;
-	fd = fsmount(context_fd, FSMOUNT_CLOEXEC, (unsigned int)attributes);
-	return fd < 0 ? -errno : fd;
-}
-
-/* Makes the fresh root and goes there. It covers /usr of the host, which has been picked up. */
-static int make_root(int *ret_fd)
-{
-	static const char *const options[] = {
-		"size", ROOT_BYTES, "nr_inodes", ROOT_INODES, "mode", "0755", NULL};
-	int fd = new_mount("tmpfs", options, LOCKED_DOWN);
-	int r;
-
-	if (fd < 0)
-		return fd;
-	*ret_fd = fd;
-	r = attach(fd, "/usr");
-	if (r == 0 && fchdir(fd) < 0)
-		r = -errno;
-	return r;
-}
-
-static int make_file(const char *path, const char *text)
-{
-	cleanup_close int fd =
-		open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-
-	if (fd < 0)
-		return -errno;
-	return nc_fd_write_all(fd, text, strlen(text));
-}
-
-/* What every box has, and what the host's tree needs beside what is shown of it. */
-static const char *const dirs[] = {"dev", "dev/shm", "mnt", "proc", "tmp", "workspace"};
-static const char *const host_dirs[] = {"etc", "etc/ssl", "root", "var"};
-static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
-	{"/proc/self/fd/0", "dev/stdin"}, {"/proc/self/fd/1", "dev/stdout"},
-	{"/proc/self/fd/2", "dev/stderr"}};
-static const char *const host_links[][2] = {{"/proc/self/mounts", "etc/mtab"}, {"/tmp", "var/tmp"}};
-
-static int make_dirs(const char *const *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (mkdir(names[i], 0755) < 0)
-			return -errno;
 	return 0;
-}
-
-static int make_links(const char *const (*pairs)[2], size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (symlink(pairs[i][0], pairs[i][1]) < 0)
-			return -errno;
-	return 0;
-}
-
-static int make_skeleton(const struct nc_root_spec *spec)
-{
-	int r = make_dirs(dirs, COUNT(dirs));
-
-	if (r == 0)
-		r = make_links(links, COUNT(links));
-	/* Node finds packages for import in the directories above a program, and nowhere else */
-	if (r == 0 && spec->layers &&
-		(mkdir("opt", 0755) < 0 ||
-			symlink(NC_BOX_LAYER "0/node_modules", "node_modules") < 0))
-		r = -errno;
-	if (r < 0 || spec->image_fd >= 0)
-		return r;
-	r = make_dirs(host_dirs, COUNT(host_dirs));
-	if (r == 0)
-		r = make_links(host_links, COUNT(host_links));
-	for (size_t i = 0; r == 0 && i < COUNT(files); i++)
-		r = make_file(files[i].path, files[i].text);
-	return r;
-}
-
-/* A mount needs something of its own kind to stand on. */
-static int make_place(int fd, const char *path)
-{
-	struct stat status;
-
-	if (fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISDIR(status.st_mode))
-		return make_file(path, "");
-	return mkdir(path, 0755) < 0 ? -errno : 0;
-}
-
-static int put_shown(struct pieces *pieces)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < COUNT(shown); i++) {
-		if (pieces->link[i][0] && symlink(pieces->link[i], shown[i]) < 0)
-			r = -errno;
-		if (pieces->shown_fd[i] < 0)
-			continue;
-		r = make_place(pieces->shown_fd[i], shown[i]);
-		if (r == 0)
-			r = attach(pieces->shown_fd[i], shown[i]);
-	}
-	return r;
 }
 
 /* One of an image's entries at its top. What we make ourselves stays ours. */
@@ -308,12 +91,9 @@ static int put_entry(int image_fd, const char *name)
 	}
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return 0;
-	fd = open_tree(image_fd, name,
-		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	r = make_place(fd, name);
-	return r < 0 ? r : attach(fd, name);
+	fd = nc_mount_copy(image_fd, name, true);
+	r = fd < 0 ? fd : nc_frame_make_place(fd, AT_FDCWD, name);
+	return r < 0 ? r : nc_mount_attach(fd, AT_FDCWD, name);
 }
 
 /* Puts a file of ours over one that is there; the mount keeps it when its name is gone. */
@@ -321,31 +101,33 @@ static int cover_file(const char *path, const char *text)
 {
 	static const char name[] = "mnt/file"; /* ours: at the top an image may have anything */
 	cleanup_close int fd = -EBADF;
-	int r = make_file(name, text);
+	int r = nc_frame_make_file(AT_FDCWD, name, text);
 
 	if (r < 0)
 		return r;
-	fd = open_tree(AT_FDCWD, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	fd = nc_mount_copy(AT_FDCWD, name, false);
 	if (fd < 0)
-		return -errno;
-	r = set_attributes(fd, LOCKED_DOWN | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, false);
+		return fd;
+	r = nc_mount_restrict(
+		fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, false);
 	if (r == 0)
-		r = attach(fd, path);
+		r = nc_mount_attach(fd, AT_FDCWD, path);
 	return r == 0 && unlink(name) < 0 ? -errno : r;
 }
 
 /* The sandbox's user has a name in images too; their own users have no meaning in a box. */
 static int name_users(void)
 {
-	static const char *const named[] = {"etc/passwd", "etc/group"};
+	static const char *const named[][2] = {
+		{"etc/passwd", nc_frame_passwd}, {"etc/group", nc_frame_group}};
 	struct stat status;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < COUNT(named); i++)
 		if (lstat("etc", &status) == 0 && S_ISDIR(status.st_mode) &&
-			lstat(named[i], &status) == 0 && !S_ISDIR(status.st_mode) &&
+			lstat(named[i][0], &status) == 0 && !S_ISDIR(status.st_mode) &&
 			!S_ISLNK(status.st_mode))
-			r = cover_file(named[i], files[i].text);
+			r = cover_file(named[i][0], named[i][1]);
 	return r;
 }
 
@@ -353,7 +135,7 @@ static int name_users(void)
 static int put_image(int image_fd)
 {
 	cleanup_closedir DIR *dir = NULL;
-	int fd, r = attach(image_fd, "mnt");
+	int fd, r = nc_mount_attach(image_fd, AT_FDCWD, "mnt");
 
 	fd = r < 0 ? r : open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);
@@ -367,54 +149,58 @@ static int put_image(int image_fd)
 	return r < 0 ? r : name_users();
 }
 
-static int put_pieces(struct pieces *pieces, const struct nc_root_spec *spec)
+/* A root of the box's own, for what one copy for all does not do for. */
+static int make_root(const struct nc_root_spec *spec, struct nc_frame *frame, int *ret_fd)
 {
-	int r = spec->image_fd >= 0 ? put_image(spec->image_fd) : put_shown(pieces);
+	int r = *ret_fd = nc_frame_new_root();
 
-	for (size_t i = 0; r == 0 && i < COUNT(devices); i++) {
-		char path[32];
-
-		(void)snprintf(path, sizeof(path), "dev/%s", devices[i].name);
-		r = make_file(path, "");
-		if (r == 0)
-			r = attach(pieces->device_fd[i], path);
-	}
-	return r;
+	if (r >= 0)
+		r = enter_root(*ret_fd);
+	if (r == 0)
+		r = nc_frame_put(frame, *ret_fd);
+	if (r == 0 && spec->layers)
+		r = make_layer_places();
+	return r == 0 && spec->image_fd >= 0 ? put_image(spec->image_fd) : r;
 }
 
-static int make_scratch_dir(const char *from, const char *to, mode_t mode)
-{
-	cleanup_close int fd = -EBADF;
-
-	if (mkdir(from, 0700) < 0 || chmod(from, mode) < 0 ||
-		chown(from, NC_SANDBOX_ID, NC_SANDBOX_ID) < 0)
-		return -errno;
-	fd = open_tree(AT_FDCWD, from, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	return attach(fd, to);
-}
-
-/* Everything that can be written is on one tmpfs, so that one limit covers all of it. */
-static int make_scratch(const struct nc_root_spec *spec)
+/*
+ * Everything that can be written is on one tmpfs, so that one limit covers all of it. Its top is
+ * put into the host's tree, beneath the root that comes, and goes with that.
+ */
+static int make_scratch(const struct nc_root_spec *spec, int *ret_fd)
 {
 	char bytes[32], inodes[32];
 	const char *const options[] = {"size", bytes, "nr_inodes", inodes, "mode", "0755", NULL};
-	cleanup_close int fd = -EBADF;
-	int r;
+	int fd;
 
 	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)spec->disk_bytes);
 	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)spec->inodes);
-	fd = new_mount("tmpfs", options, LOCKED_DOWN);
-	r = fd < 0 ? fd : attach(fd, "mnt");
+	fd = nc_mount_new("tmpfs", options, NC_MOUNT_LOCKED_DOWN);
+	if (fd < 0)
+		return fd;
+	*ret_fd = fd;
+	return nc_mount_attach(fd, AT_FDCWD, "/usr");
+}
+
+static int put_scratch_dir(int scratch_fd, const char *name, const char *to, mode_t mode)
+{
+	cleanup_close int fd = -EBADF;
+
+	if (mkdirat(scratch_fd, name, 0700) < 0 || fchmodat(scratch_fd, name, mode, 0) < 0 ||
+		fchownat(scratch_fd, name, NC_SANDBOX_ID, NC_SANDBOX_ID, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	fd = nc_mount_copy(scratch_fd, name, false);
+	return fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, to);
+}
+
+static int put_scratch(int scratch_fd)
+{
+	int r = put_scratch_dir(scratch_fd, "workspace", "workspace", 0755);
+
 	if (r == 0)
-		r = make_scratch_dir("mnt/workspace", "workspace", 0755);
+		r = put_scratch_dir(scratch_fd, "tmp", "tmp", 01777);
 	if (r == 0)
-		r = make_scratch_dir("mnt/tmp", "tmp", 01777);
-	if (r == 0)
-		r = make_scratch_dir("mnt/shm", "dev/shm", 01777);
-	if (r == 0 && umount2("mnt", MNT_DETACH) < 0)
-		r = -errno;
+		r = put_scratch_dir(scratch_fd, "shm", "dev/shm", 01777);
 	return r;
 }
 
@@ -423,13 +209,14 @@ static int make_terminals(void)
 {
 	static const char *const options[] = {
 		"mode", "0620", "ptmxmode", "0666", "max", "64", NULL};
-	cleanup_close int fd = new_mount("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	cleanup_close int fd =
+		nc_mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 
 	if (fd < 0)
 		return fd;
 	if (mkdir("dev/pts", 0755) < 0 || symlink("pts/ptmx", "dev/ptmx") < 0)
 		return -errno;
-	return attach(fd, "dev/pts");
+	return nc_mount_attach(fd, AT_FDCWD, "dev/pts");
 }
 
 /*
@@ -538,13 +325,24 @@ static int mask(const char *path, const char *cover)
 {
 	struct stat status;
 
+	if (mount(cover, path, NULL, MS_BIND, NULL) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
 	/* only what is not there needs no cover */
+	return stat(path, &status) < 0 && errno == ENOENT ? 0 : -ENOENT;
+}
+
+/* The same where it is not closed already: no box has the host's root among its ids. */
+static int mask_open(const char *path, const char *cover)
+{
+	struct stat status;
+
 	if (stat(path, &status) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	/* what is root's alone is closed already: no box has the host's root among its ids */
 	if (status.st_uid != 0 && !(status.st_mode & (S_IRWXG | S_IRWXO)))
 		return 0;
-	return mount(cover, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	return mask(path, cover);
 }
 
 /*
@@ -555,26 +353,30 @@ static int mask(const char *path, const char *cover)
 static int set_shares(void)
 {
 	static const struct {
-		const char *path;
+		const char *name;
 		const char *value;
 		bool optional; /* not in every kernel */
 	} shares[] = {
-		{"proc/sys/user/max_user_namespaces", "0", false},
-		{"proc/sys/user/max_pid_namespaces", "0", false},
-		{"proc/sys/user/max_net_namespaces", "0", false},
-		{"proc/sys/user/max_ipc_namespaces", "0", false},
-		{"proc/sys/user/max_uts_namespaces", "0", false},
+		{"max_user_namespaces", "0", false},
+		{"max_pid_namespaces", "0", false},
+		{"max_net_namespaces", "0", false},
+		{"max_ipc_namespaces", "0", false},
+		{"max_uts_namespaces", "0", false},
 		/* one for each command that may run in it at once */
-		{"proc/sys/user/max_cgroup_namespaces", "64", false},
-		{"proc/sys/user/max_time_namespaces", "0", true},
-		{"proc/sys/user/max_inotify_instances", "16", true},
-		{"proc/sys/user/max_inotify_watches", "8192", true},
-		{"proc/sys/user/max_fanotify_groups", "0", true},
-		{"proc/sys/user/max_fanotify_marks", "0", true},
+		{"max_cgroup_namespaces", "64", false},
+		{"max_time_namespaces", "0", true},
+		{"max_inotify_instances", "16", true},
+		{"max_inotify_watches", "8192", true},
+		{"max_fanotify_groups", "0", true},
+		{"max_fanotify_marks", "0", true},
 	};
 
+	cleanup_close int fd = open("proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
 	for (size_t i = 0; i < COUNT(shares); i++) {
-		int r = nc_fd_write_control(AT_FDCWD, shares[i].path, shares[i].value);
+		int r = nc_fd_write_control(fd, shares[i].name, shares[i].value);
 
 		if (r < 0 && !(r == -ENOENT && shares[i].optional))
 			return r;
@@ -582,17 +384,22 @@ static int set_shares(void)
 	return 0;
 }
 
-/* The host is known by its boot id all over; a box has one of its own. */
+/*
+ * The host is known by its boot id all over; a box has one of its own. The one file that each box
+ * has for itself without a file system to hold it is the domain name, which nobody uses.
+ */
 static int hide_boot_id(void)
 {
-	char id[NC_UUID_SIZE + 1];
+	char id[NC_UUID_SIZE];
 	int r = nc_uuid(id);
 
 	if (r < 0)
 		return r;
-	id[NC_UUID_SIZE - 1] = '\n';
-	id[NC_UUID_SIZE] = '\0';
-	return cover_file("proc/sys/kernel/random/boot_id", id);
+	if (setdomainname(id, sizeof(id) - 1) < 0 ||
+		mount("proc/sys/kernel/domainname", "proc/sys/kernel/random/boot_id", NULL, MS_BIND,
+			NULL) < 0)
+		return -errno;
+	return 0;
 }
 
 static int close_proc_sys(void)
@@ -602,48 +409,61 @@ static int close_proc_sys(void)
 
 	if (r < 0)
 		return r;
-	fd = open_tree(AT_FDCWD, "proc/sys", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	fd = nc_mount_copy(AT_FDCWD, "proc/sys", true);
 	if (fd < 0)
-		return -errno;
-	r = set_attributes(fd, LOCKED_DOWN | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, true);
+		return fd;
+	r = nc_mount_restrict(
+		fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, true);
 	if (r == 0)
-		r = attach(fd, "proc/sys");
+		r = nc_mount_attach(fd, AT_FDCWD, "proc/sys");
 	return r < 0 ? r : hide_boot_id();
 }
 
-static int make_proc(void)
+/* /mnt is the empty directory to cover others with, by a mount that cannot be written to. */
+static int mask_dirs(bool writable_root)
+{
+	cleanup_close int fd = -EBADF;
+	int r = 0;
+
+	if (writable_root) {
+		r = fd = nc_mount_copy(AT_FDCWD, "mnt", false);
+		if (r >= 0)
+			r = nc_mount_restrict(fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
+		if (r == 0)
+			r = nc_mount_attach(fd, AT_FDCWD, "mnt");
+	}
+	for (size_t i = 0; r == 0 && i < COUNT(masked_dirs); i++)
+		r = mask(masked_dirs[i], "mnt");
+	if (r == 0 && writable_root && umount2("mnt", MNT_DETACH) < 0)
+		r = -errno;
+	return r;
+}
+
+static int make_proc(bool writable_root)
 {
 	static const char *const options[] = {"hidepid", "invisible", NULL};
-	cleanup_close int fd = new_mount("proc", options, LOCKED_DOWN | MOUNT_ATTR_NOEXEC);
-	cleanup_close int empty_fd = -EBADF;
-	int r = fd < 0 ? fd : attach(fd, "proc");
+	cleanup_close int fd =
+		nc_mount_new("proc", options, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_NOEXEC);
+	int r = fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, "proc");
 
 	if (r == 0)
 		r = close_proc_sys();
 	for (size_t i = 0; r == 0 && i < COUNT(masked_files); i++)
 		r = mask(masked_files[i], "dev/null");
-	/* an empty directory to cover others with: what is left of /mnt */
-	empty_fd = open_tree(AT_FDCWD, "mnt", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (r == 0 && empty_fd < 0)
-		r = -errno;
-	if (r == 0)
-		r = attach(empty_fd, "mnt");
-	if (r == 0)
-		r = set_attributes(empty_fd, LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
-	for (size_t i = 0; r == 0 && i < COUNT(masked_dirs); i++)
-		r = mask(masked_dirs[i], "mnt");
-	if (r == 0 && umount2("mnt", MNT_DETACH) < 0)
-		r = -errno;
-	return r;
+	for (size_t i = 0; r == 0 && i < COUNT(closed_files); i++)
+		r = mask_open(closed_files[i], "dev/null");
+	return r < 0 ? r : mask_dirs(writable_root);
 }
 
-static int leave_host(int root_fd)
+static int close_root(int root_fd)
+{
+	return nc_mount_restrict(root_fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
+}
+
+static int leave_host(void)
 {
 	char where[8] = "";
-	int r = set_attributes(root_fd, LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
 
-	if (r < 0)
-		return r;
 	if (syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return -errno;
 	/* a working directory outside would read "(unreachable)..." */
@@ -671,21 +491,28 @@ static int bring_up_loopback(void)
 
 int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 {
-	struct pieces pieces;
-	int root_fd = -EBADF;
+	struct nc_frame frame;
+	int scratch_fd = -EBADF, root_fd = spec->frame_fd;
+	/* places for binds are made in it */
+	const bool writable = spec->n_binds > 0;
 	int r = 0;
 
 	STEP("make mounts private",
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0);
-	STEP("pick up the host's directories", pick_up(&pieces, spec));
-	STEP("make a root", make_root(&root_fd));
-	STEP("make the skeleton of the root", make_skeleton(spec));
-	STEP("put directories into the root", put_pieces(&pieces, spec));
-	STEP("make the limited file system", make_scratch(spec));
+	if (root_fd < 0)
+		STEP("pick up the host's directories", nc_frame_pick(&frame, spec->image_fd < 0));
+	STEP("make the limited file system", make_scratch(spec, &scratch_fd));
+	if (root_fd < 0)
+		STEP("make a root", make_root(spec, &frame, &root_fd));
+	else
+		STEP("take the root", enter_root(root_fd));
+	STEP("put the limited file system", put_scratch(scratch_fd));
 	STEP("make /dev/pts", spec->terminal ? make_terminals() : 0);
-	STEP("make /proc", make_proc());
+	STEP("close the root", writable ? 0 : close_root(root_fd));
+	STEP("make /proc", make_proc(writable));
 	STEP("put binds", put_binds(spec, ret_step));
-	STEP("leave the host's tree", leave_host(root_fd));
+	STEP("close the root", writable ? close_root(root_fd) : 0);
+	STEP("leave the host's tree", leave_host());
 	STEP("set the host name", sethostname("nacre", 5) < 0 ? -errno : 0);
 	STEP("bring up loopback", bring_up_loopback());
 	return r; /* descriptors close when the process becomes nacre-init */

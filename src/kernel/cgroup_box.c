@@ -111,7 +111,7 @@ static int open_gauges(struct nc_cgroup *group, struct nacre_err *err)
 		struct nc_cgroup_place place = place_of(group, group->parent->gauge[i].tree);
 		int fd;
 
-		if (group->gauge_fd[i] >= 0)
+		if (group->gauge_fd[i] >= 0 || gauge->rare)
 			continue;
 		fd = gauge->writable ? nc_cgroup_open_file(&place, gauge->file, O_RDWR) : -EACCES;
 		if (gauge->writable)
@@ -208,7 +208,9 @@ static int open_knobs(struct nc_cgroup *group, struct nacre_err *err)
 		if (!(tree->controllers & (1U << controller)))
 			continue;
 		for (size_t k = 0; k < NC_CGROUP_KNOBS_MAX; k++) {
-			const char *file = faces_of(tree)[controller].knob[k];
+			const struct nc_cgroup_face *face = &faces_of(tree)[controller];
+			const char *file =
+				face->rare_from && k >= face->rare_from ? NULL : face->knob[k];
 			int fd = file ? nc_cgroup_open_file(&place, file, O_RDWR) : -ENOENT;
 
 			/* some kernels count no swap */
@@ -327,9 +329,21 @@ int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned)
 	return 0;
 }
 
-/* Reads all counters, or CPU time alone. */
+enum reading { READ_TIME, READ_BILL, READ_ALL };
+
+/* One counter's file. -ENOENT: this kernel has none. */
+static int read_gauge(const struct nc_cgroup *group, size_t i, char *text, size_t size)
+{
+	const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
+	struct nc_cgroup_place place = place_of(group, group->parent->gauge[i].tree);
+
+	if (gauge->rare)
+		return nc_cgroup_read_file(&place, gauge->file, text, size);
+	return group->gauge_fd[i] < 0 ? -ENOENT : nc_cgroup_read(group->gauge_fd[i], text, size);
+}
+
 static int read_gauges(
-	const struct nc_cgroup *group, bool only_time, struct nc_cgroup_usage *ret_usage)
+	const struct nc_cgroup *group, enum reading reading, struct nc_cgroup_usage *ret_usage)
 {
 	struct nc_cgroup_usage usage = {0};
 	char text[NC_CGROUP_FILE_MAX] __attribute__((uninitialized));
@@ -338,11 +352,11 @@ static int read_gauges(
 		const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
 		int r;
 
-		if (group->gauge_fd[i] < 0 || (only_time && !gauge->time))
+		if ((reading == READ_TIME && !gauge->time) || (reading < READ_ALL && gauge->rare))
 			continue;
-		r = nc_cgroup_read(group->gauge_fd[i], text, sizeof(text));
-		/* a disk that counts nothing for groups, on some kernels */
-		if (r == -EOPNOTSUPP)
+		r = read_gauge(group, i, text, sizeof(text));
+		/* a counter of later kernels; a disk that counts nothing for groups, on some */
+		if (r == -ENOENT || r == -EOPNOTSUPP)
 			continue;
 		if (r < 0)
 			return r;
@@ -358,11 +372,13 @@ static void subtract(uint64_t *value, uint64_t base)
 	*value -= base < *value ? base : *value;
 }
 
-int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+/* Since the group was made or reset. */
+static int read_since(
+	const struct nc_cgroup *group, enum reading reading, struct nc_cgroup_usage *ret_usage)
 {
 	const struct nc_cgroup_usage *base = &group->base;
 	struct nc_cgroup_usage usage;
-	int r = read_gauges(group, false, &usage);
+	int r = read_gauges(group, reading, &usage);
 
 	if (r < 0)
 		return r;
@@ -379,10 +395,20 @@ int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_u
 	return 0;
 }
 
+int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+{
+	return read_since(group, READ_ALL, ret_usage);
+}
+
+int nc_cgroup_bill(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
+{
+	return read_since(group, READ_BILL, ret_usage);
+}
+
 int nc_cgroup_cpu_us(const struct nc_cgroup *group, uint64_t *ret_us)
 {
 	struct nc_cgroup_usage usage;
-	int r = group->parent->can & NC_CGROUP_CAN_CPU_TIME ? read_gauges(group, true, &usage)
+	int r = group->parent->can & NC_CGROUP_CAN_CPU_TIME ? read_gauges(group, READ_TIME, &usage)
 							    : -EOPNOTSUPP;
 
 	if (r < 0)
@@ -502,7 +528,7 @@ static int reset_memory(struct nc_cgroup *group)
 	if (!group->peak_resets)
 		return -EOPNOTSUPP; /* without waiting for what follows */
 	/* mappings and page tables of the dead are freed some grace periods (RCU) later */
-	while ((r = read_gauges(group, false, &usage)) == 0 &&
+	while ((r = read_gauges(group, READ_ALL, &usage)) == 0 &&
 		usage.memory_now_bytes > RESIDUE_MAX) {
 		if (nc_clock_ns() >= deadline_ns)
 			return -EOPNOTSUPP;
@@ -532,7 +558,7 @@ int nc_cgroup_reset(
 	if (r == 0 && group->parent->can & NC_CGROUP_CAN_FREEZE)
 		r = nc_cgroup_freeze(group, false);
 	if (r == 0)
-		r = read_gauges(group, false, &group->base);
+		r = read_gauges(group, READ_ALL, &group->base);
 	/* a zombie counts until it is reaped, and would count against the next box */
 	if (r == 0 && group->base.pids_now > 0)
 		r = -EBUSY;

@@ -216,8 +216,14 @@ int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned);
  */
 void nc_cgroup_join_close(struct nc_cgroup *group);
 
-/* Reads the counters, through descriptors that are kept open: some microseconds. 0 or -errno. */
+/* Reads all counters. 0 or -errno. */
 int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage);
+
+/*
+ * Those that are part of a bill, through descriptors that are kept open: some microseconds. Not
+ * what is used now, nor what the CPU limit withheld, nor I/O, which are 0.
+ */
+int nc_cgroup_bill(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage);
 
 /*
  * CPU time alone, user's and system's, for those who ask often: some microseconds. -EOPNOTSUPP: it

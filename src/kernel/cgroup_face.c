@@ -171,7 +171,7 @@ uint64_t nc_cgroup_pages_max(void)
 void nc_cgroup_quota(uint64_t cpu_milli, uint64_t *ret_quota_us, uint64_t *ret_period_us)
 {
 	/* the kernel wants a quota of 1 ms or more and a period of 1 s or less */
-	*ret_period_us = cpu_milli < 10 ? 1000000 : 100000;
+	*ret_period_us = cpu_milli < 10 ? 1000000 : NC_CGROUP_PERIOD_US;
 	if (__builtin_mul_overflow(cpu_milli, *ret_period_us / 1000, ret_quota_us))
 		*ret_quota_us = UINT64_MAX; /* which it refuses */
 }

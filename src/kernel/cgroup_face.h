@@ -9,6 +9,8 @@
 #define NC_CGROUP_STEP_MS 200U
 /* Depth of groups below a parent that a crash may have left; ours are two levels. */
 #define NC_CGROUP_DEPTH_MAX 8U
+/* Of CPU limits, in a new group. */
+#define NC_CGROUP_PERIOD_US 100000U
 /* A counter file; those with a line per disk are the longest. */
 #define NC_CGROUP_FILE_MAX (16U * 1024)
 
@@ -23,6 +25,7 @@ struct nc_cgroup_gauge {
 	const char *file;
 	bool writable; /* a write makes the kernel forget: opened for both where it can be */
 	bool time;     /* of CPU time */
+	bool rare;     /* no part of a bill: opened whenever somebody asks, and not kept open */
 	void (*take)(const char *text, struct nc_cgroup_usage *usage);
 };
 
@@ -45,7 +48,9 @@ struct nc_cgroup_face {
 	/* Sets the limit and reads it back. */
 	int (*limit)(const struct nc_cgroup_setting *setting, struct nacre_err *err);
 	const char *knob[NC_CGROUP_KNOBS_MAX]; /* what limit writes to; those not there are NULL */
-	struct nc_cgroup_gauge gauge[4];       /* up to the first without a file */
+	size_t rare_from; /* those from there on are rarely written to, and not kept open; 0: none
+			   */
+	struct nc_cgroup_gauge gauge[4]; /* up to the first without a file */
 };
 
 extern const struct nc_cgroup_face nc_cgroup_v1[NC_CGROUP_CONTROLLER_MAX];

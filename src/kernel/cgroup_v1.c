@@ -36,19 +36,20 @@ static int limit_memory(const struct nc_cgroup_setting *setting, struct nacre_er
 static int limit_cpu(const struct nc_cgroup_setting *setting, struct nacre_err *err)
 {
 	enum { QUOTA, PERIOD };
-	uint64_t quota_us, period_us;
+	uint64_t quota_us = 0, period_us = NC_CGROUP_PERIOD_US;
 	char quota[24], period[24];
 	int r = 0;
 
-	if (!setting->fresh)
-		r = nc_cgroup_put(setting, QUOTA, "-1", "-1", err);
-	if (r < 0 || !setting->value)
-		return r;
-	nc_cgroup_quota(setting->value, &quota_us, &period_us);
+	if (setting->value)
+		nc_cgroup_quota(setting->value, &quota_us, &period_us);
 	(void)snprintf(quota, sizeof(quota), "%" PRIu64, quota_us);
 	(void)snprintf(period, sizeof(period), "%" PRIu64, period_us);
-	r = nc_cgroup_put(setting, PERIOD, period, period, err);
-	return r < 0 ? r : nc_cgroup_put(setting, QUOTA, quota, quota, err);
+	if (!setting->fresh)
+		r = nc_cgroup_put(setting, QUOTA, "-1", "-1", err);
+	/* what a group without a limit has need not be written, nor opened */
+	if (r == 0 && (!setting->fresh || period_us != NC_CGROUP_PERIOD_US))
+		r = nc_cgroup_put(setting, PERIOD, period, period, err);
+	return r < 0 || !setting->value ? r : nc_cgroup_put(setting, QUOTA, quota, quota, err);
 }
 
 static void take_throttled(const char *text, struct nc_cgroup_usage *usage)
@@ -92,22 +93,23 @@ const struct nc_cgroup_face nc_cgroup_v1[NC_CGROUP_CONTROLLER_MAX] = {
 			{
 				{"memory.max_usage_in_bytes", .writable = true,
 					.take = nc_cgroup_take_peak},
-				{"memory.usage_in_bytes", .take = nc_cgroup_take_now},
+				{"memory.usage_in_bytes", .rare = true, .take = nc_cgroup_take_now},
 				{"memory.oom_control", .take = nc_cgroup_take_oom},
 			}},
 	[NC_CGROUP_CPU] = {"cpu", "cpu.cfs_quota_us", NC_CGROUP_CAN_CPU, limit_cpu,
-		.knob = {"cpu.cfs_quota_us", "cpu.cfs_period_us"},
-		.gauge = {{"cpu.stat", .take = take_throttled}}},
+		.knob = {"cpu.cfs_quota_us", "cpu.cfs_period_us"}, .rare_from = 1,
+		.gauge = {{"cpu.stat", .rare = true, .take = take_throttled}}},
 	[NC_CGROUP_PIDS] = {"pids", "pids.max", NC_CGROUP_CAN_PIDS, nc_cgroup_limit_pids,
 		.knob = {"pids.max"},
 		.gauge =
 			{
-				{"pids.current", .take = nc_cgroup_take_pids_now},
+				{"pids.current", .rare = true, .take = nc_cgroup_take_pids_now},
 				{"pids.peak", .take = nc_cgroup_take_pids_peak},
 				{"pids.events", .take = nc_cgroup_take_pids_refused},
 			}},
 	[NC_CGROUP_IO] = {"blkio", "blkio.throttle.io_service_bytes_recursive", NC_CGROUP_CAN_IO,
-		.gauge = {{"blkio.throttle.io_service_bytes_recursive", .take = take_io}}},
+		.gauge = {{"blkio.throttle.io_service_bytes_recursive", .rare = true,
+			.take = take_io}}},
 	[NC_CGROUP_FREEZER] = {"freezer", "freezer.state", NC_CGROUP_CAN_FREEZE},
 	[NC_CGROUP_CPUACCT] = {"cpuacct", "cpuacct.usage_user", NC_CGROUP_CAN_CPU_TIME,
 		.gauge =

@@ -94,7 +94,7 @@ const struct nc_cgroup_face nc_cgroup_v2[NC_CGROUP_CONTROLLER_MAX] = {
 		.gauge =
 			{
 				{"memory.peak", .writable = true, .take = nc_cgroup_take_peak},
-				{"memory.current", .take = nc_cgroup_take_now},
+				{"memory.current", .rare = true, .take = nc_cgroup_take_now},
 				{"memory.events", .take = nc_cgroup_take_oom},
 			}},
 	[NC_CGROUP_CPU] = {"cpu", "cpu.max", NC_CGROUP_CAN_CPU, limit_cpu, .knob = {"cpu.max"}},
@@ -102,12 +102,12 @@ const struct nc_cgroup_face nc_cgroup_v2[NC_CGROUP_CONTROLLER_MAX] = {
 		.knob = {"pids.max"},
 		.gauge =
 			{
-				{"pids.current", .take = nc_cgroup_take_pids_now},
+				{"pids.current", .rare = true, .take = nc_cgroup_take_pids_now},
 				{"pids.peak", .take = nc_cgroup_take_pids_peak},
 				{"pids.events", .take = nc_cgroup_take_pids_refused},
 			}},
 	[NC_CGROUP_IO] = {"io", "io.stat", NC_CGROUP_CAN_IO,
-		.gauge = {{"io.stat", .take = take_io}}},
+		.gauge = {{"io.stat", .rare = true, .take = take_io}}},
 };
 
 const struct nc_cgroup_gauge nc_cgroup_v2_time = {"cpu.stat", .time = true, .take = take_time};

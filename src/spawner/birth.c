@@ -28,7 +28,9 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "inside/child.h"
+#include "inside/frame.h"
 #include "inside/lend.h"
+#include "inside/mounts.h"
 #include "inside/shade.h"
 #include "kernel/caps.h"
 #include "kernel/program.h"
@@ -36,6 +38,12 @@
 
 /* A transit process makes one clone and ends. */
 #define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)
+
+/*
+ * How long copies are made of one frame: what changes on the host (a new ld.so.cache, a mount below
+ * /usr) shows in boxes that are made later than that.
+ */
+#define FRAME_AGE_NS (10 * NC_NS_PER_S)
 
 const struct nc_cgroup *nc_box_group(const struct nc_box *box)
 {
@@ -138,16 +146,52 @@ static size_t streams_of(const struct nc_box_order *order)
 	return order->flags & NC_ORDER_TTY ? 0 : order->flags & NC_ORDER_PACK ? 4 : 3;
 }
 
+/* Whether nothing is put into its root but what is in everybody's. */
+static bool is_usual(const struct nc_box_pending *pending)
+{
+	const struct nc_box_order *order = pending ? &pending->order : NULL;
+
+	return !order || (!(order->flags & (NC_ORDER_TTY | NC_ORDER_HOME | NC_ORDER_IMAGE)) &&
+				 order->n_layers == 0 && order->n_binds == 0);
+}
+
+/*
+ * A copy of the frame, or -EBADF: then the box makes its own. One is composed when a second box is
+ * wanted soon after the first; for one box alone it would be more work, not less.
+ */
+static int copy_frame(struct nc_nursery *nursery)
+{
+	struct nc_kept_frame *kept = &nursery->frame;
+	uint64_t now = nc_clock_ns();
+	bool busy = kept->asked_ns > 0 && now - kept->asked_ns < FRAME_AGE_NS;
+	int fd;
+
+	kept->asked_ns = now;
+	if (kept->made_ns == 0 || now - kept->made_ns >= FRAME_AGE_NS) {
+		kept->fd = kept->made_ns > 0 ? nc_fd_close(kept->fd) : -EBADF;
+		if (!busy)
+			return -EBADF;
+		kept->made_ns = now;
+		kept->fd = nc_frame_compose();
+	}
+	fd = kept->fd < 0 ? -EBADF : nc_mount_copy(kept->fd, "", true);
+	return fd < 0 ? -EBADF : fd;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
-static int describe_root(const struct nc_nursery *nursery, const struct nc_box *box,
+static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
 {
 	const struct nc_box_pending *pending = box->order;
 	const int *fds;
 	int r;
 
-	*spec = (struct nc_root_spec){
-		.disk_bytes = box->disk_bytes, .inodes = box->inodes, .image_fd = -EBADF};
+	*spec = (struct nc_root_spec){.disk_bytes = box->disk_bytes,
+		.inodes = box->inodes,
+		.frame_fd = -EBADF,
+		.image_fd = -EBADF};
+	if (is_usual(pending))
+		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
 	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
@@ -173,6 +217,7 @@ static int describe_root(const struct nc_nursery *nursery, const struct nc_box *
 
 static void close_root(struct nc_root_spec *spec)
 {
+	spec->frame_fd = nc_fd_close(spec->frame_fd);
 	spec->image_fd = nc_fd_close(spec->image_fd);
 	for (size_t i = 0; i < spec->n_binds; i++)
 		spec->bind[i].fd = nc_fd_close(spec->bind[i].fd);
@@ -228,10 +273,10 @@ static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
 	return 0;
 }
 
-int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	bool has_root = box->end.tier == NC_BOX_CONTAINER;
-	struct nc_root_spec spec = {.image_fd = -EBADF};
+	struct nc_root_spec spec = {.frame_fd = -EBADF, .image_fd = -EBADF};
 	int go[2], report[2];
 	int r;
 
@@ -434,26 +479,32 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	return 0;
 }
 
-/* Opens a namespace of the box's first process. */
-static int open_space(const struct nc_box *box, const char *name)
-{
-	char path[64];
-	int fd;
+static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
+_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "a number for each");
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, name);
+/* Opens a namespace of the box's first process. */
+static int open_space(struct nc_box *box, size_t i)
+{
+	cleanup_close int fd = -EBADF;
+	struct stat status;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	box->spaces[i] = status.st_ino;
+	return take_fd(fd);
 }
 
 /* What goes to the zygote: see inside/lend.h. Returns how many, or -errno; the rest are -EBADF. */
-static int collect_lend(const struct nc_box *box, int *fds)
+static int collect_lend(struct nc_box *box, int *fds)
 {
-	static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
 	const struct nc_cgroup *group = nc_box_group(box);
 	int n = NC_LEND_USER;
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++, n++) {
-		fds[n] = open_space(box, spaces[i]);
+	for (size_t i = 0; i < NC_BOX_SPACES; i++, n++) {
+		fds[n] = open_space(box, i);
 		if (fds[n] < 0)
 			return fds[n];
 	}
@@ -526,21 +577,17 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 	return n < 0 ? nc_err_errno(err, n, "Ask the zygote for a child") : 0;
 }
 
-/* Whether its user, mount and pid namespaces are those of the box's first process. */
+/* Whether its user, mount, pid and net namespaces are those of the box's first process. */
 static int is_in_box(const struct nc_box *box, pid_t pid)
 {
-	static const char *const spaces[] = {"user", "mnt", "pid", "net"};
+	for (size_t i = 0; i < 4; i++) {
+		struct stat status;
+		char path[64];
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-		char path[2][64];
-		struct stat its, ours;
-
-		(void)snprintf(path[0], sizeof(path[0]), "/proc/%d/ns/%s", (int)pid, spaces[i]);
-		(void)snprintf(
-			path[1], sizeof(path[1]), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
-		if (stat(path[0], &its) < 0 || stat(path[1], &ours) < 0)
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i]);
+		if (stat(path, &status) < 0)
 			return -errno;
-		if (its.st_ino != ours.st_ino)
+		if (status.st_ino != box->spaces[i])
 			return -EXDEV;
 	}
 	return 0;

@@ -11,7 +11,7 @@ const struct nc_cgroup *nc_box_group(const struct nc_box *box);
 bool nc_box_has_shade(const struct nc_box *box);
 
 /* Clones the first process into new namespaces, maps its ids and lets it build the root. */
-int nc_birth_first(const struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /*
  * Forks the payload into the box that is its home, mostly its own, where it waits for its order;

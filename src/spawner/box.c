@@ -515,7 +515,7 @@ static void collect_usage(struct nc_box *box)
 	check_scratch(box);
 	if (bill->memory_peak_bytes < box->memory_seen_bytes)
 		bill->memory_peak_bytes = box->memory_seen_bytes;
-	if (!nc_box_group(box) || nc_cgroup_usage(&box->group, &usage) < 0)
+	if (!nc_box_group(box) || nc_cgroup_bill(&box->group, &usage) < 0)
 		return;
 	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
 		bill->cpu_user_us = usage.cpu_user_us;
@@ -788,7 +788,7 @@ uint64_t nc_box_check(struct nc_box *box, uint64_t now)
 
 	if (left == 0) {
 		nc_box_kill(box, NC_CAUSE_CPU);
-	} else if (nc_box_group(box) && nc_cgroup_usage(&box->group, &usage) == 0 &&
+	} else if (nc_box_group(box) && nc_cgroup_bill(&box->group, &usage) == 0 &&
 		   usage.oom_kills > 0) {
 		nc_box_kill(box, NC_CAUSE_MEMORY);
 	}

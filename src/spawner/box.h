@@ -10,6 +10,16 @@
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
 
+/* User, mount, pid, net, ipc and uts. */
+#define NC_BOX_SPACES 6
+
+/* See inside/frame.h. */
+struct nc_kept_frame {
+	int fd;		   /* less than 0: it could not be composed, or is none yet */
+	uint64_t made_ns;  /* when that was tried; 0: never */
+	uint64_t asked_ns; /* when a box wanted one; 0: never */
+};
+
 /* What all boxes share. */
 struct nc_nursery {
 	int self_fd;	       /* pidfd of the spawner */
@@ -25,6 +35,7 @@ struct nc_nursery {
 	bool groups_open;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
+	struct nc_kept_frame frame;	 /* what the roots of usual boxes are copied from */
 	int bind_fd[NC_BOX_BINDS_MAX];	 /* what the caller allows boxes to be shown */
 	size_t n_binds;
 };
@@ -94,9 +105,10 @@ struct nc_box {
 	int lender_fd;	    /* to that one */
 	int shade_fd;	    /* pidfd of its payload's shade; or -EBADF */
 	bool warm;	    /* it goes through what programs do while it waits */
-	int go_fd, channel_fd; /* the borrowed payload's, until it has come */
-	uint64_t home_id;      /* the box in which it runs; 0: it is one itself, as below */
-	int home_fd;	       /* pidfd of process 1 there */
+	int go_fd, channel_fd;		/* the borrowed payload's, until it has come */
+	uint64_t spaces[NC_BOX_SPACES]; /* and the namespaces that it must be in by then */
+	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
+	int home_fd;	  /* pidfd of process 1 there */
 	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
 	uint64_t clear_ns;	     /* until then it may take to get empty */
 	uint64_t frozen_ns;	     /* since when it stands still; 0: it does not */

@@ -468,6 +468,7 @@ static void test_limits_read_back(void **state)
 		assert_string_equal(file_of(&group, "pids.max"), "max\n");
 		if (!memory_is_v2()) {
 			assert_string_equal(file_of(&group, "cpu.cfs_quota_us"), "-1\n");
+			assert_string_equal(file_of(&group, "cpu.cfs_period_us"), "100000\n");
 			assert_true(strlen(file_of(&group, "memory.memsw.limit_in_bytes")) > 18);
 		}
 	}

@@ -1,0 +1,272 @@
+/* The frame of a box's root. */
+#include "inside/frame.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "inside/mounts.h"
+
+/* The tmpfs that is the root itself holds directories, links and a few small files. */
+#define ROOT_BYTES "1m"
+#define ROOT_INODES "256"
+
+/* Directories and files of the host that are shown read-only where they exist. */
+static const char *const shown[] = {
+	"usr",
+	"bin",
+	"sbin",
+	"lib",
+	"lib32",
+	"lib64",
+	"libx32",
+	"etc/alternatives", /* half of Debian's commands are links through it */
+	"etc/ld.so.cache",  /* without it every start searches directories */
+	"etc/ssl/certs",
+	"etc/localtime",
+	"etc/python3.11", /* sitecustomize.py is a link to it */
+	"etc/mime.types",
+	"etc/protocols",
+	"etc/services",
+};
+
+static const struct {
+	const char *name;
+	unsigned int major, minor;
+} devices[] = {
+	{"null", 1, 3},
+	{"zero", 1, 5},
+	{"full", 1, 7},
+	{"random", 1, 8},
+	{"urandom", 1, 9},
+	{"tty", 5, 0},
+};
+
+const char nc_frame_passwd[] = "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+			       "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+			       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+const char nc_frame_group[] = "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n";
+
+static const struct {
+	const char *path;
+	const char *text;
+} files[] = {
+	{"etc/passwd", nc_frame_passwd},
+	{"etc/group", nc_frame_group},
+	{"etc/hosts", "127.0.0.1 localhost nacre\n::1 localhost nacre\n"},
+	{"etc/hostname", "nacre\n"},
+	{"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
+	{"etc/resolv.conf", ""},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+_Static_assert(COUNT(shown) <= NC_FRAME_SHOWN_MAX, "a descriptor for each");
+_Static_assert(COUNT(devices) <= NC_FRAME_DEVICES_MAX, "a descriptor for each");
+
+static int pick_shown(struct nc_frame *frame, int host_fd, size_t i)
+{
+	struct stat status;
+	ssize_t size;
+
+	if (fstatat(host_fd, shown[i], &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISLNK(status.st_mode)) {
+		size = readlinkat(host_fd, shown[i], frame->link[i], sizeof(frame->link[i]) - 1);
+		if (size < 0)
+			return -errno;
+		frame->link[i][size] = '\0';
+		return 0;
+	}
+	frame->shown_fd[i] = nc_mount_copy(host_fd, shown[i], true);
+	if (frame->shown_fd[i] < 0)
+		return frame->shown_fd[i];
+	return nc_mount_restrict(
+		frame->shown_fd[i], NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, true);
+}
+
+static const char *device_path(char path[32], size_t i)
+{
+	(void)snprintf(path, 32, "dev/%s", devices[i].name);
+	return path;
+}
+
+/* A device is taken only if it is the one that its name says. */
+static int pick_device(struct nc_frame *frame, int host_fd, size_t i)
+{
+	char path[32];
+	struct stat status;
+	int fd = nc_mount_copy(host_fd, device_path(path, i), false);
+
+	frame->device_fd[i] = fd;
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISCHR(status.st_mode) ||
+		status.st_rdev != makedev(devices[i].major, devices[i].minor))
+		return -ENODEV;
+	return nc_mount_restrict(fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+}
+
+int nc_frame_pick(struct nc_frame *frame, bool host)
+{
+	cleanup_close int host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = host_fd < 0 ? -errno : 0;
+
+	frame->host = host;
+	for (size_t i = 0; i < COUNT(shown); i++) {
+		frame->shown_fd[i] = -EBADF;
+		frame->link[i][0] = '\0';
+	}
+	for (size_t i = 0; i < COUNT(devices); i++)
+		frame->device_fd[i] = -EBADF;
+	for (size_t i = 0; r == 0 && host && i < COUNT(shown); i++)
+		r = pick_shown(frame, host_fd, i);
+	for (size_t i = 0; r == 0 && i < COUNT(devices); i++)
+		r = pick_device(frame, host_fd, i);
+	return r;
+}
+
+void nc_frame_done(struct nc_frame *frame)
+{
+	for (size_t i = 0; i < COUNT(shown); i++)
+		frame->shown_fd[i] = nc_fd_close(frame->shown_fd[i]);
+	for (size_t i = 0; i < COUNT(devices); i++)
+		frame->device_fd[i] = nc_fd_close(frame->device_fd[i]);
+}
+
+int nc_frame_make_file(int at_fd, const char *path, const char *text)
+{
+	cleanup_close int fd =
+		openat(at_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+	if (fd < 0)
+		return -errno;
+	return nc_fd_write_all(fd, text, strlen(text));
+}
+
+/* What every box has, and what the host's tree needs beside what is shown of it. */
+static const char *const dirs[] = {"dev", "dev/shm", "mnt", "proc", "tmp", "workspace"};
+static const char *const host_dirs[] = {"etc", "etc/ssl", "root", "var"};
+static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
+	{"/proc/self/fd/0", "dev/stdin"}, {"/proc/self/fd/1", "dev/stdout"},
+	{"/proc/self/fd/2", "dev/stderr"}};
+static const char *const host_links[][2] = {{"/proc/self/mounts", "etc/mtab"}, {"/tmp", "var/tmp"}};
+
+static int make_dirs(int root_fd, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (mkdirat(root_fd, names[i], 0755) < 0)
+			return -errno;
+	return 0;
+}
+
+static int make_links(int root_fd, const char *const (*pairs)[2], size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (symlinkat(pairs[i][0], root_fd, pairs[i][1]) < 0)
+			return -errno;
+	return 0;
+}
+
+static int make_skeleton(int root_fd, bool host)
+{
+	int r = make_dirs(root_fd, dirs, COUNT(dirs));
+
+	if (r == 0)
+		r = make_links(root_fd, links, COUNT(links));
+	if (r < 0 || !host)
+		return r;
+	r = make_dirs(root_fd, host_dirs, COUNT(host_dirs));
+	if (r == 0)
+		r = make_links(root_fd, host_links, COUNT(host_links));
+	for (size_t i = 0; r == 0 && i < COUNT(files); i++)
+		r = nc_frame_make_file(root_fd, files[i].path, files[i].text);
+	return r;
+}
+
+int nc_frame_make_place(int mount_fd, int at_fd, const char *path)
+{
+	struct stat status;
+
+	if (fstat(mount_fd, &status) < 0)
+		return -errno;
+	if (!S_ISDIR(status.st_mode))
+		return nc_frame_make_file(at_fd, path, "");
+	return mkdirat(at_fd, path, 0755) < 0 ? -errno : 0;
+}
+
+static int put_shown(const struct nc_frame *frame, int root_fd)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < COUNT(shown); i++) {
+		if (frame->link[i][0] && symlinkat(frame->link[i], root_fd, shown[i]) < 0)
+			r = -errno;
+		if (frame->shown_fd[i] < 0)
+			continue;
+		r = nc_frame_make_place(frame->shown_fd[i], root_fd, shown[i]);
+		if (r == 0)
+			r = nc_mount_attach(frame->shown_fd[i], root_fd, shown[i]);
+	}
+	return r;
+}
+
+int nc_frame_put(const struct nc_frame *frame, int root_fd)
+{
+	int r = make_skeleton(root_fd, frame->host);
+
+	if (r == 0 && frame->host)
+		r = put_shown(frame, root_fd);
+	for (size_t i = 0; r == 0 && i < COUNT(devices); i++) {
+		char path[32];
+
+		r = nc_frame_make_file(root_fd, device_path(path, i), "");
+		if (r == 0)
+			r = nc_mount_attach(frame->device_fd[i], root_fd, path);
+	}
+	return r;
+}
+
+int nc_frame_new_root(void)
+{
+	static const char *const options[] = {
+		"size", ROOT_BYTES, "nr_inodes", ROOT_INODES, "mode", "0755", NULL};
+
+	return nc_mount_new("tmpfs", options, NC_MOUNT_LOCKED_DOWN);
+}
+
+/* Nothing changes in it any more: neither by a write nor by a mount on the host's side. */
+static int seal(int root_fd)
+{
+	cleanup_close int fd = fspick(root_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+	struct mount_attr apart = {.propagation = MS_PRIVATE};
+
+	if (fd < 0 || fsconfig(fd, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0 ||
+		fsconfig(fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0 ||
+		mount_setattr(root_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &apart, sizeof(apart)) < 0)
+		return -errno;
+	return nc_mount_restrict(root_fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
+}
+
+int nc_frame_compose(void)
+{
+	cleanup_close int root_fd = nc_frame_new_root();
+	struct nc_frame frame;
+	int r;
+
+	if (root_fd < 0)
+		return root_fd;
+	r = nc_frame_pick(&frame, true);
+	if (r == 0)
+		r = nc_frame_put(&frame, root_fd);
+	nc_frame_done(&frame);
+	if (r == 0)
+		r = seal(root_fd);
+	return r < 0 ? r : take_fd(root_fd);
+}
