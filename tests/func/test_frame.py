@@ -1,5 +1,6 @@
 """The frame of a root that a spawner makes once for many boxes (src/inside/frame.c): nobody can tell, and nobody can write to it."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -160,9 +161,12 @@ def test_nothing_can_be_left_for_the_next(daemon):
 
 def waiting_box(daemon, device):
     """Process 1 of a box of the daemon's with that root."""
-    listed = subprocess.run(["pgrep", "-P", str(daemon.process.pid)], capture_output=True, text=True).stdout.split()
-    boxes = [pid for pid in listed if "nacre-ini" in pathlib.Path(f"/proc/{pid}/comm").read_text()]
-    return next(pid for pid in boxes if os.stat(f"/proc/{pid}/root").st_dev == device)
+    listed = subprocess.run(["pgrep", "-P", str(daemon.process.pid), "nacre-ini"], capture_output=True, text=True).stdout.split()
+    for pid in listed:
+        with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+            if os.stat(f"/proc/{pid}/root").st_dev == device:
+                return pid
+    raise AssertionError("none waits")
 
 
 @needs_frames
