@@ -583,7 +583,21 @@ _Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_chil
 	give_up(held->channel_fd, EPROTO, "start the program");
 }
 
-/* Into the box's groups and namespaces; a child that was lent is in the latter already. */
+/* Before the box is entered: the files of the groups are the host root's. */
+static void join_groups(const struct nc_payload *payload, int channel)
+{
+	for (size_t i = 0; i < payload->n_join; i++)
+		STEP(channel, "join the box's control group",
+			checked((int)write(payload->join_fds[i], "0", 1)));
+	if (payload->lent)
+		return;
+	/* when the host runs out of memory, boxes go first */
+	STEP(channel, "offer itself to the OOM killer",
+		nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
+	STEP(channel, "join the box's control group", join(payload->group));
+}
+
+/* Into the box's namespaces; a child that was lent is in most of them already. */
 static void enter_box(const struct nc_payload *payload, int channel)
 {
 	/* a zygote's children enter other boxes, which only who is outside of one can */
@@ -592,18 +606,10 @@ static void enter_box(const struct nc_payload *payload, int channel)
 									CLONE_NEWIPC | CLONE_NEWUTS
 							      : 0);
 
-	for (size_t i = 0; i < payload->n_join; i++)
-		STEP(channel, "join the box's control group",
-			checked((int)write(payload->join_fds[i], "0", 1)));
-	if (!payload->lent) {
-		/* when the host runs out of memory, boxes go first */
-		STEP(channel, "offer itself to the OOM killer",
-			nc_fd_write_control(AT_FDCWD, "/proc/self/oom_score_adj", "500"));
-		/* before the box is entered: the files of the groups are the host root's */
-		STEP(channel, "join the box's control group", join(payload->group));
-		if (payload->box_fd >= 0)
-			STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
-	}
+	if (payload->waits)
+		STEP(channel, "wait for the root", wait_for_go(channel));
+	if (!payload->lent && payload->box_fd >= 0)
+		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
 	/* its top is the group that the payload is in by now */
 	if (payload->tier == NC_BOX_CONTAINER)
 		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
@@ -627,15 +633,16 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	if (payload->sweeps)
 		_exit(-sweep(payload->host_pid_ns));
 	STEP(held.channel_fd, "leave the caller's keyring", leave_keyring());
-	enter_box(payload, held.channel_fd);
+	join_groups(payload, held.channel_fd);
 	STEP(held.channel_fd, "start a session", checked(setsid()));
 	if (!payload->lent) /* the zygote has done it, and has some of its own by now */
 		STEP(held.channel_fd, "reset signals", reset_signals());
 	STEP(held.channel_fd, "leave the spawner's priority", leave_priority());
 	(void)umask(022);
+	STEP(held.channel_fd, "set limits", set_usual_limits());
+	enter_box(payload, held.channel_fd);
 	STEP(held.channel_fd, "close the spawner's descriptors",
 		keep_only(&held.channel_fd, -EBADF));
-	STEP(held.channel_fd, "set limits", set_usual_limits());
 	if (payload->door) { /* while it may take that port */
 		int door_fd = open_door();
 

@@ -35,6 +35,7 @@ struct nc_payload {
 	int channel_fd;
 	int other_fd; /* the spawner's end of the channel */
 	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
+	bool waits;   /* the root is not there yet: a byte on the channel says when */
 	bool zygote;  /* its children are lent to other boxes: it enters this one's root only */
 	bool ahead;   /* it is its program already, and takes the order as that */
 	bool lent;    /* a zygote's child: it is in the box's namespaces already */

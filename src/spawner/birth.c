@@ -441,7 +441,7 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 }
 
 int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
-	const struct nc_box *home, struct nacre_err *err)
+	const struct nc_box *home, bool has_root, struct nacre_err *err)
 {
 	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
@@ -450,6 +450,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	struct nc_payload payload = {.tier = box->end.tier,
 		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
+		.waits = !has_root,
 		.zygote = zygote,
 		.alone = box->end.alone ||
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
@@ -469,13 +470,22 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	payload.n_writable = writable_paths(nursery, home, scratch, writable);
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
-	box->report_fd = ends[0];
 	r = nursery->pid_ns_fd >= 0 || outside ? fork_directly(nursery, box, &payload)
 					       : fork_by_sibling(box, &payload);
 	(void)close(ends[1]);
+	*(has_root ? &box->report_fd : &box->channel_fd) = ends[0];
 	if (r < 0)
 		return nc_err_errno(err, r, "Fork into the box");
 	nc_cgroup_join_close(&box->group);
+	return 0;
+}
+
+int nc_birth_enter(struct nc_box *box, struct nacre_err *err)
+{
+	box->report_fd = take_fd(box->channel_fd);
+	/* one that could not come so far has said why, and is heard */
+	if (send(box->report_fd, "r", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		return nc_err_errno(err, -errno, "Let the payload into the box");
 	return 0;
 }
 

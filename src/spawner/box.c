@@ -129,7 +129,8 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, const stru
 static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
 	struct nacre_err *err)
 {
-	int r = nc_birth_payload(nursery, box, home, err);
+	int r = box->payload_fd < 0 ? nc_birth_payload(nursery, box, home, true, err)
+				    : nc_birth_enter(box, err);
 
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
 	return r == 0 && box->order ? nc_birth_deliver(nursery, box, err) : r;
@@ -214,7 +215,23 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
 	/* while the first process builds the root */
-	return r < 0 ? r : make_group(nursery, box, box, err);
+	if (r == 0)
+		r = make_group(nursery, box, box, err);
+	if (r == 0 && nursery->is_filtered)
+		nc_box_hasten(nursery, box);
+	return r;
+}
+
+void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box)
+{
+	struct nacre_err ignored = {0};
+
+	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER ||
+		box->lender_id > 0 || box->payload_fd >= 0)
+		return;
+	/* whoever cannot be made now, or why not, is seen when the root is there */
+	if (nc_birth_payload(nursery, box, box, false, &ignored) < 0)
+		box->channel_fd = nc_fd_close(box->channel_fd);
 }
 
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,

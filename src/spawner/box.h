@@ -32,6 +32,7 @@ struct nc_nursery {
 	bool user_ns;	       /* user namespaces can be had, as far as is known */
 	unsigned int uid, gid; /* whose ids a box without a range maps */
 	struct nc_locks locks;
+	bool is_filtered; /* whatever is forked has our filter beneath its own */
 	bool groups_open;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
@@ -125,6 +126,12 @@ struct nc_box {
  */
 int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
 	const struct nc_box *lender, struct nacre_err *err);
+
+/*
+ * Forks the payload of a box whose root is still being built, as far as it comes without one. A box
+ * does it itself once is_filtered.
+ */
+void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box);
 
 /* Gives a box that is nobody's to an order. */
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,

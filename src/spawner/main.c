@@ -275,6 +275,15 @@ static int start(uint64_t worker, struct nacre_err *err)
 	return r;
 }
 
+/* With our filter on us, and so on everything that we fork from now on. */
+static int serve(struct nacre_err *err)
+{
+	spawner.nursery.is_filtered = true;
+	NC_EACH_BOX (&spawner.table, box)
+		nc_box_hasten(&spawner.nursery, box);
+	return nc_loop_serve(&spawner, err);
+}
+
 int main(int argc, char **argv)
 {
 	struct nacre_err err = {0};
@@ -304,7 +313,7 @@ int main(int argc, char **argv)
 	if (code < 0)
 		nc_err_errno(&err, code, "Restrict system calls");
 	else
-		code = nc_loop_serve(&spawner, &err);
+		code = serve(&err);
 	if (code < 0)
 		code = fail(&err);
 	nc_loop_end_boxes(&spawner);
