@@ -236,31 +236,55 @@ static int pose_as(const struct nc_nursery *nursery, unsigned int owner)
 	return nc_caps_set(nursery->caps);
 }
 
-/* Clones it and lets it go once its ids are mapped. go and report are the ends of two pipes. */
-static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
-	const struct nc_root_spec *spec, const int *go, const int *report, struct nacre_err *err)
+/* In the first process. go and report are the ends of two pipes. */
+_Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc_box *box,
+	struct nc_root_spec *spec, const int *go, const int *report, bool cradled)
 {
-	uint64_t spaces = CLONE_NEWUSER | CLONE_NEWPID;
+	struct nc_first first = {
+		.root = spec,
+		.go_fd = cradled ? nursery->cradle.fd[0] : go[0],
+		.report_fd = cradled ? nursery->cradle.fd[1] : report[1],
+		.init_fd = nursery->init_fd,
+		.spawner_fd = nursery->self_fd,
+		.single_id = !box->slot.held,
+	};
+
+	if (cradled && nc_cradle_leave(&nursery->cradle) < 0)
+		_exit(125); /* it would close what is the spawner's */
+	if (cradled && spec && spec->frame_fd >= 0)
+		spec->frame_fd = nursery->cradle.fd[2];
+	(void)close(go[1]); /* or it would wait for itself if the spawner died */
+	nc_child_first(&first);
+}
+
+/* Whether it needs no more of the spawner's descriptors than there is place for. */
+static bool fill_cradle(struct nc_nursery *nursery, const struct nc_root_spec *spec, const int *go,
+	const int *report)
+{
+	const int fds[NC_CRADLE_FDS] = {go[0], report[1], spec ? spec->frame_fd : -EBADF};
+	const int constant_fds[] = {nursery->init_fd, nursery->self_fd};
+
+	return !(spec && (spec->image_fd >= 0 || spec->n_binds > 0)) &&
+	       nc_cradle_fill(&nursery->cradle, fds, constant_fds, 2);
+}
+
+/* Clones it and lets it go once its ids are mapped. */
+static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc_root_spec *spec,
+	const int *go, const int *report, struct nacre_err *err)
+{
+	bool cradled = fill_cradle(nursery, spec, go, report);
+	uint64_t flags = CLONE_NEWUSER | CLONE_NEWPID | (cradled ? CLONE_FILES : 0);
 	int r;
 
 	if (spec)
-		spaces |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+		flags |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 	r = pose_as(nursery, box->owner);
 	if (r == 0)
-		r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
-	if (r == 0) {
-		struct nc_first first = {
-			.root = spec,
-			.go_fd = go[0],
-			.report_fd = report[1],
-			.init_fd = nursery->init_fd,
-			.spawner_fd = nursery->self_fd,
-			.single_id = !box->slot.held,
-		};
-
-		(void)close(go[1]); /* or it would wait for itself if the spawner died */
-		nc_child_first(&first);
-	}
+		r = clone_child(flags, NULL, &box->init_pid, &box->init_fd);
+	if (r == 0)
+		be_first(nursery, box, spec, go, report, cradled);
+	if (cradled && r < 0)
+		nc_cradle_clear(&nursery->cradle, true);
 	if (box->owner > 0 && seteuid(0) < 0)
 		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
@@ -311,7 +335,7 @@ static int failed_child(const char *report, ssize_t size, struct nacre_err *err)
 		err, error > 0 ? -error : -EPROTO, "%.*s", (int)(size - 4), report + sizeof(error));
 }
 
-int nc_birth_read_first(struct nc_box *box, struct nacre_err *err)
+int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	char report[NC_CHILD_REPORT_MAX];
 	char path[64];
@@ -319,6 +343,7 @@ int nc_birth_read_first(struct nc_box *box, struct nacre_err *err)
 	ssize_t size = read(box->report_fd, report, sizeof(report));
 
 	box->report_fd = nc_fd_close(box->report_fd);
+	nc_cradle_clear(&nursery->cradle, false); /* this may be who is in there */
 	if (size != 1 || report[0] != 'r')
 		return failed_child(report, size, err);
 	if (box->end.tier == NC_BOX_PROCESS)
