@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -504,21 +505,34 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	return 0;
 }
 
-static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
-_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "a number for each");
+/* Namespaces by their names, and by numbers that Linux 6.11 has for them: nothing is looked up. */
+static const struct {
+	const char *name;
+	unsigned long number; /* PIDFD_GET_*_NAMESPACE, which Debian 12's headers lack */
+} spaces[] = {
+	{"user", _IO(0xff, 9)},
+	{"mnt", _IO(0xff, 3)},
+	{"pid", _IO(0xff, 5)},
+	{"net", _IO(0xff, 4)},
+	{"ipc", _IO(0xff, 2)},
+	{"uts", _IO(0xff, 10)},
+};
+_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "an inode for each");
 
-/* Opens a namespace of the box's first process. */
-static int open_space(struct nc_box *box, size_t i)
+/* Opens a namespace of a process that we hold, and tells which it is. */
+static int open_space(int pidfd, pid_t pid, size_t i, uint64_t *ret_inode)
 {
-	cleanup_close int fd = -EBADF;
+	cleanup_close int fd = ioctl(pidfd, spaces[i].number, 0);
 	struct stat status;
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i].name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
-	box->spaces[i] = status.st_ino;
+	*ret_inode = status.st_ino;
 	return take_fd(fd);
 }
 
@@ -529,7 +543,7 @@ static int collect_lend(struct nc_box *box, int *fds)
 	int n = NC_LEND_USER;
 
 	for (size_t i = 0; i < NC_BOX_SPACES; i++, n++) {
-		fds[n] = open_space(box, i);
+		fds[n] = open_space(box->init_fd, box->init_pid, i, &box->spaces[i]);
 		if (fds[n] < 0)
 			return fds[n];
 	}
@@ -603,16 +617,15 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 }
 
 /* Whether its user, mount, pid and net namespaces are those of the box's first process. */
-static int is_in_box(const struct nc_box *box, pid_t pid)
+static int is_in_box(const struct nc_box *box, int pidfd, pid_t pid)
 {
 	for (size_t i = 0; i < 4; i++) {
-		struct stat status;
-		char path[64];
+		uint64_t inode;
+		cleanup_close int fd = open_space(pidfd, pid, i, &inode);
 
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i]);
-		if (stat(path, &status) < 0)
-			return -errno;
-		if (status.st_ino != box->spaces[i])
+		if (fd < 0)
+			return fd;
+		if (inode != box->spaces[i])
 			return -EXDEV;
 	}
 	return 0;
@@ -625,7 +638,7 @@ static int check_lent(const struct nc_box *box, int pidfd, pid_t pid)
 
 	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
 		return -errno;
-	return is_in_box(box, pid);
+	return is_in_box(box, pidfd, pid);
 }
 
 int nc_birth_take(struct nc_box *box, struct nacre_err *err)
