@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -236,31 +237,55 @@ static int pose_as(const struct nc_nursery *nursery, unsigned int owner)
 	return nc_caps_set(nursery->caps);
 }
 
-/* Clones it and lets it go once its ids are mapped. go and report are the ends of two pipes. */
-static int clone_first(const struct nc_nursery *nursery, struct nc_box *box,
-	const struct nc_root_spec *spec, const int *go, const int *report, struct nacre_err *err)
+/* In the first process. go and report are the ends of two pipes. */
+_Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc_box *box,
+	struct nc_root_spec *spec, const int *go, const int *report, bool cradled)
 {
-	uint64_t spaces = CLONE_NEWUSER | CLONE_NEWPID;
+	struct nc_first first = {
+		.root = spec,
+		.go_fd = cradled ? nursery->cradle.fd[0] : go[0],
+		.report_fd = cradled ? nursery->cradle.fd[1] : report[1],
+		.init_fd = nursery->init_fd,
+		.spawner_fd = nursery->self_fd,
+		.single_id = !box->slot.held,
+	};
+
+	if (cradled && nc_cradle_leave(&nursery->cradle) < 0)
+		_exit(125); /* it would close what is the spawner's */
+	if (cradled && spec && spec->frame_fd >= 0)
+		spec->frame_fd = nursery->cradle.fd[2];
+	(void)close(go[1]); /* or it would wait for itself if the spawner died */
+	nc_child_first(&first);
+}
+
+/* Whether it needs no more of the spawner's descriptors than there is place for. */
+static bool fill_cradle(struct nc_nursery *nursery, const struct nc_root_spec *spec, const int *go,
+	const int *report)
+{
+	const int fds[NC_CRADLE_FDS] = {go[0], report[1], spec ? spec->frame_fd : -EBADF};
+	const int constant_fds[] = {nursery->init_fd, nursery->self_fd};
+
+	return !(spec && (spec->image_fd >= 0 || spec->n_binds > 0)) &&
+	       nc_cradle_fill(&nursery->cradle, fds, constant_fds, 2);
+}
+
+/* Clones it and lets it go once its ids are mapped. */
+static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc_root_spec *spec,
+	const int *go, const int *report, struct nacre_err *err)
+{
+	bool cradled = fill_cradle(nursery, spec, go, report);
+	uint64_t flags = CLONE_NEWUSER | CLONE_NEWPID | (cradled ? CLONE_FILES : 0);
 	int r;
 
 	if (spec)
-		spaces |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+		flags |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 	r = pose_as(nursery, box->owner);
 	if (r == 0)
-		r = clone_child(spaces, NULL, &box->init_pid, &box->init_fd);
-	if (r == 0) {
-		struct nc_first first = {
-			.root = spec,
-			.go_fd = go[0],
-			.report_fd = report[1],
-			.init_fd = nursery->init_fd,
-			.spawner_fd = nursery->self_fd,
-			.single_id = !box->slot.held,
-		};
-
-		(void)close(go[1]); /* or it would wait for itself if the spawner died */
-		nc_child_first(&first);
-	}
+		r = clone_child(flags, NULL, &box->init_pid, &box->init_fd);
+	if (r == 0)
+		be_first(nursery, box, spec, go, report, cradled);
+	if (cradled && r < 0)
+		nc_cradle_clear(&nursery->cradle, true);
 	if (box->owner > 0 && seteuid(0) < 0)
 		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
@@ -311,7 +336,7 @@ static int failed_child(const char *report, ssize_t size, struct nacre_err *err)
 		err, error > 0 ? -error : -EPROTO, "%.*s", (int)(size - 4), report + sizeof(error));
 }
 
-int nc_birth_read_first(struct nc_box *box, struct nacre_err *err)
+int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	char report[NC_CHILD_REPORT_MAX];
 	char path[64];
@@ -319,6 +344,7 @@ int nc_birth_read_first(struct nc_box *box, struct nacre_err *err)
 	ssize_t size = read(box->report_fd, report, sizeof(report));
 
 	box->report_fd = nc_fd_close(box->report_fd);
+	nc_cradle_clear(&nursery->cradle, false); /* this may be who is in there */
 	if (size != 1 || report[0] != 'r')
 		return failed_child(report, size, err);
 	if (box->end.tier == NC_BOX_PROCESS)
@@ -489,21 +515,34 @@ int nc_birth_enter(struct nc_box *box, struct nacre_err *err)
 	return 0;
 }
 
-static const char *const spaces[] = {"user", "mnt", "pid", "net", "ipc", "uts"};
-_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "a number for each");
+/* Namespaces by their names, and by numbers that Linux 6.11 has for them: nothing is looked up. */
+static const struct {
+	const char *name;
+	unsigned long number; /* PIDFD_GET_*_NAMESPACE, which Debian 12's headers lack */
+} spaces[] = {
+	{"user", _IO(0xff, 9)},
+	{"mnt", _IO(0xff, 3)},
+	{"pid", _IO(0xff, 5)},
+	{"net", _IO(0xff, 4)},
+	{"ipc", _IO(0xff, 2)},
+	{"uts", _IO(0xff, 10)},
+};
+_Static_assert(sizeof(spaces) / sizeof(spaces[0]) == NC_BOX_SPACES, "an inode for each");
 
-/* Opens a namespace of the box's first process. */
-static int open_space(struct nc_box *box, size_t i)
+/* Opens a namespace of a process that we hold, and tells which it is. */
+static int open_space(int pidfd, pid_t pid, size_t i, uint64_t *ret_inode)
 {
-	cleanup_close int fd = -EBADF;
+	cleanup_close int fd = ioctl(pidfd, spaces[i].number, 0);
 	struct stat status;
 	char path[64];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)box->init_pid, spaces[i]);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i].name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return -errno;
-	box->spaces[i] = status.st_ino;
+	*ret_inode = status.st_ino;
 	return take_fd(fd);
 }
 
@@ -514,7 +553,7 @@ static int collect_lend(struct nc_box *box, int *fds)
 	int n = NC_LEND_USER;
 
 	for (size_t i = 0; i < NC_BOX_SPACES; i++, n++) {
-		fds[n] = open_space(box, i);
+		fds[n] = open_space(box->init_fd, box->init_pid, i, &box->spaces[i]);
 		if (fds[n] < 0)
 			return fds[n];
 	}
@@ -588,16 +627,15 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 }
 
 /* Whether its user, mount, pid and net namespaces are those of the box's first process. */
-static int is_in_box(const struct nc_box *box, pid_t pid)
+static int is_in_box(const struct nc_box *box, int pidfd, pid_t pid)
 {
 	for (size_t i = 0; i < 4; i++) {
-		struct stat status;
-		char path[64];
+		uint64_t inode;
+		cleanup_close int fd = open_space(pidfd, pid, i, &inode);
 
-		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, spaces[i]);
-		if (stat(path, &status) < 0)
-			return -errno;
-		if (status.st_ino != box->spaces[i])
+		if (fd < 0)
+			return fd;
+		if (inode != box->spaces[i])
 			return -EXDEV;
 	}
 	return 0;
@@ -610,7 +648,7 @@ static int check_lent(const struct nc_box *box, int pidfd, pid_t pid)
 
 	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0)
 		return -errno;
-	return is_in_box(box, pid);
+	return is_in_box(box, pidfd, pid);
 }
 
 int nc_birth_take(struct nc_box *box, struct nacre_err *err)

@@ -44,7 +44,7 @@ void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_
 int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /* Reads what the first process reports: 0 when nacre-init is ready. */
-int nc_birth_read_first(struct nc_box *box, struct nacre_err *err);
+int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /* Reads what the payload reports: 1 when it has become its program, 2 when that waits itself. */
 int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err);

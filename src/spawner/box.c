@@ -299,7 +299,7 @@ int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc
 
 int nc_box_grown(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
-	int r = nc_birth_read_first(box, err);
+	int r = nc_birth_read_first(nursery, box, err);
 
 	if (r < 0)
 		return r;

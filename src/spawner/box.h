@@ -9,6 +9,7 @@
 #include "kernel/cgroup_box.h"
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
+#include "spawner/cradle.h"
 
 /* User, mount, pid, net, ipc and uts. */
 #define NC_BOX_SPACES 6
@@ -36,8 +37,9 @@ struct nc_nursery {
 	bool groups_open;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
-	struct nc_kept_frame frame;	 /* what the roots of usual boxes are copied from */
-	int bind_fd[NC_BOX_BINDS_MAX];	 /* what the caller allows boxes to be shown */
+	struct nc_cradle cradle;
+	struct nc_kept_frame frame;    /* what the roots of usual boxes are copied from */
+	int bind_fd[NC_BOX_BINDS_MAX]; /* what the caller allows boxes to be shown */
 	size_t n_binds;
 };
 

@@ -1,0 +1,39 @@
+/*
+ * What a first process takes along of the spawner's descriptors.
+ *
+ * A fork copies all of them and exec closes each: with many boxes that is a good part of a birth,
+ * and it grows with every box that lives. A first process needs five. So these are put at low
+ * numbers, the process is cloned with the spawner's own table (CLONE_FILES), and the first thing it
+ * does is to take a copy of the low end of that. The numbers are free again for the next once it
+ * has: until then they stay as they are, and somebody else is forked in the usual way.
+ */
+#ifndef NC_SPAWNER_CRADLE_H
+#define NC_SPAWNER_CRADLE_H
+
+#include <stdbool.h>
+
+#define NC_CRADLE_FDS 3
+
+struct nc_cradle {
+	bool tried;
+	int fd[NC_CRADLE_FDS]; /* reserved: they are never closed, but become copies of empty_fd */
+	int empty_fd;
+	int end;     /* all numbers that a first process needs are less; 0: there is no cradle */
+	bool filled; /* by somebody who may not have left */
+	bool *left;  /* shared memory: he has */
+};
+
+/*
+ * Puts copies of these (or -EBADF) there for the next first process, which also finds constant_fds
+ * where they are. False: it has to be forked.
+ */
+bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS],
+	const int *constant_fds, int n_constant);
+
+/* In that process, before anything else: takes leave of the spawner's table. 0 or -errno. */
+int nc_cradle_leave(const struct nc_cradle *cradle);
+
+/* Lets go of what it is filled with, if he has left, or never came. */
+void nc_cradle_clear(struct nc_cradle *cradle, bool never_came);
+
+#endif
