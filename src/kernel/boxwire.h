@@ -133,13 +133,13 @@ struct nc_box_order {
 	uint32_t flags;		/* enum nc_box_order_flag */
 	uint32_t landlock_min;	/* the least ABI that must hold it */
 	uint32_t rows, columns; /* of the terminal */
-	uint32_t n_binds;
-	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
-	uint32_t n_layers; /* directories of the worker's own, by descriptor */
+	uint32_t n_layers;	/* directories of the worker's own, by descriptor */
 	bool layer_writable[NC_BOX_LAYERS_MAX];
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
+	uint32_t n_binds;
+	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
 };
 
 struct nc_box_start {

@@ -57,6 +57,17 @@ void nc_cgroup_join_close(struct nc_cgroup *group)
 		group->join_fd[i] = nc_fd_close(group->join_fd[i]);
 }
 
+void nc_cgroup_rest(struct nc_cgroup *group)
+{
+	if (!group->parent)
+		return;
+	nc_cgroup_join_close(group);
+	nc_cgroup_limit_close(group);
+	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
+		group->gauge_fd[i] = nc_fd_close(group->gauge_fd[i]);
+	group->rests = true;
+}
+
 int nc_cgroup_remove(struct nc_cgroup *group)
 {
 	int error = 0;
@@ -74,10 +85,7 @@ int nc_cgroup_remove(struct nc_cgroup *group)
 	}
 	if (error < 0)
 		return error;
-	nc_cgroup_join_close(group);
-	nc_cgroup_limit_close(group);
-	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
-		(void)nc_fd_close(group->gauge_fd[i]);
+	nc_cgroup_rest(group);
 	*group = (struct nc_cgroup){0};
 	return 0;
 }
@@ -337,7 +345,7 @@ static int read_gauge(const struct nc_cgroup *group, size_t i, char *text, size_
 	const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
 	struct nc_cgroup_place place = place_of(group, group->parent->gauge[i].tree);
 
-	if (gauge->rare)
+	if (gauge->rare || group->rests)
 		return nc_cgroup_read_file(&place, gauge->file, text, size);
 	return group->gauge_fd[i] < 0 ? -ENOENT : nc_cgroup_read(group->gauge_fd[i], text, size);
 }

@@ -119,6 +119,7 @@ struct nc_cgroup {
 	int gauge_fd[NC_CGROUP_GAUGES_MAX];
 	bool peak_resets; /* the kernel can forget the memory peak */
 	bool killed;	  /* by cgroup.kill: whoever is cloned into it dies, see cgroup_box.c */
+	bool rests;	  /* its gauges are opened when they are read */
 	bool reused;	  /* reset at least once: counters are differences from base */
 	struct nc_cgroup_limits limits;
 	struct nc_cgroup_usage base;
@@ -195,6 +196,12 @@ int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
  */
 int nc_cgroup_limit(
 	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err);
+
+/*
+ * Closes all of its descriptors, of a group that is limited and that nobody joins any more himself:
+ * one of many that live long, and every process that is forked has a copy of each of them.
+ */
+void nc_cgroup_rest(struct nc_cgroup *group);
 
 /*
  * Closes the descriptors for limiting. By itself because that takes a quarter of the time of

@@ -105,14 +105,19 @@ static int try_slot(int fd, unsigned int index, struct nc_slot *ret_slot)
 
 int nc_slot_take(const struct nc_locks *locks, struct nc_slot *ret_slot)
 {
-	unsigned int start;
-	int r = nc_random(&start, sizeof(start));
+	static unsigned int next;
+	static bool begun;
+	int r = begun ? 0 : nc_random(&next, sizeof(next));
 
 	if (r < 0)
 		return r;
-	/* from a random one on, so that spawners do not queue up at the first */
+	/*
+	 * From a random one on, so that spawners do not queue up at the first; then in turn, as
+	 * neighbours are one lock to the kernel, which goes through all of them.
+	 */
+	begun = true;
 	for (unsigned int i = 0; i < NC_SLOT_COUNT; i++) {
-		r = try_slot(locks->ids_fd, (start % NC_SLOT_COUNT + i) % NC_SLOT_COUNT, ret_slot);
+		r = try_slot(locks->ids_fd, next++ % NC_SLOT_COUNT, ret_slot);
 		if (r != -EAGAIN && r != -EACCES)
 			return r;
 	}

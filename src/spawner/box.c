@@ -56,12 +56,24 @@
 /* Processes of a box whose open files are counted. */
 #define WATCHED_MAX 64
 
+/* Without what only its command needed: of a thousand boxes every fork would copy that. */
+static struct nc_box_pending *shrink(struct nc_box_pending *first)
+{
+	size_t size = offsetof(struct nc_box_pending, order.binds) +
+		      first->order.n_binds * sizeof(first->order.binds[0]);
+	struct nc_box_pending *smaller = realloc(first, size);
+
+	return smaller ? smaller : first;
+}
+
 static void drop_order(struct nc_box *box)
 {
 	for (size_t i = 0; box->order && i < box->order->n_fds; i++)
 		box->order->fds[i] = nc_fd_close(box->order->fds[i]);
 	if (box->order != box->first)
 		free(box->order);
+	else if (box->first)
+		box->first = shrink(box->first);
 	box->order = NULL;
 	if (!box->stays)
 		nc_freep(&box->first);
@@ -99,7 +111,7 @@ static int make_shared(
 
 	nc_birth_limits(&nursery->cgroups, &box->order->order.limits, &limits);
 	r = nc_cgroup_make(&nursery->cgroups, name, &limits, &box->shared, err);
-	nc_cgroup_join_close(&box->shared);
+	nc_cgroup_rest(&box->shared);
 	return r < 0 ? r : nc_cgroup_share(&box->shared, err);
 }
 

@@ -58,10 +58,10 @@ enum nc_box_state {
 
 /* An order as it came: the words in it borrow from data. */
 struct nc_box_pending {
-	struct nc_box_order order;
 	int fds[NC_WIRE_FDS_MAX];
 	size_t n_fds;
 	size_t size;
+	struct nc_box_order order;
 	unsigned char data[];
 };
 
@@ -76,7 +76,8 @@ struct nc_box {
 	enum nc_box_state state;
 	struct nc_watch watch[2];
 	struct nc_box_pending *order; /* NULL: nobody's yet, or started */
-	struct nc_box_pending *first; /* the order that the box was made for, while it stays */
+	struct nc_box_pending *first; /* the order that the box was made for, while it stays:
+				       * flags, layers and binds of it */
 	bool ordered;		      /* it was given to an order: end.id is that */
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */

@@ -96,23 +96,26 @@ static bool arm(int events_fd, struct nc_watch *watch, int fd, uint32_t key, uin
 	return false;
 }
 
-bool nc_events_arm(int events_fd, struct nc_box *boxes, size_t n)
+static bool arm_box(int events_fd, struct nc_box *box, uint64_t name)
+{
+	uint32_t which;
+	int fd = find_awaited(box, &which);
+
+	return box->state == NC_BOX_FREE ||
+	       (arm(events_fd, &box->watch[0], fd, key_of(box, which), name | NC_EVENT_BOX) &&
+		       arm(events_fd, &box->watch[1], box->listener_fd, box->state,
+			       name | NC_EVENT_DENIED));
+}
+
+bool nc_events_arm(int events_fd, struct nc_table *table)
 {
 	bool armed = true;
 
-	for (size_t i = 0; i < n; i++) {
-		struct nc_box *box = &boxes[i];
-		uint32_t which;
-		int fd;
-
-		if (box->state == NC_BOX_FREE)
-			continue;
-		fd = find_awaited(box, &which);
-		armed &= arm(
-			events_fd, &box->watch[0], fd, key_of(box, which), i << 8 | NC_EVENT_BOX);
-		armed &= arm(events_fd, &box->watch[1], box->listener_fd, box->state,
-			i << 8 | NC_EVENT_DENIED);
-	}
+	NC_EACH_MOVING (table, box)
+		if (arm_box(events_fd, box, (uint64_t)(box - table->box) << 8))
+			nc_table_settle(table, box);
+		else
+			armed = false;
 	return armed;
 }
 

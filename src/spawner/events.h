@@ -2,7 +2,7 @@
 #ifndef NC_SPAWNER_EVENTS_H
 #define NC_SPAWNER_EVENTS_H
 
-#include "spawner/box.h"
+#include "spawner/table.h"
 
 #define NC_EVENTS_MAX 64
 
@@ -28,8 +28,8 @@ int nc_events_awaited(const struct nc_box *box);
 /* Whether it still waits for what it did when the events were taken. */
 bool nc_events_is_due(const struct nc_box *box);
 
-/* Before each wait: whatever has changed since the last. False: something could not be watched. */
-bool nc_events_arm(int events_fd, struct nc_box *boxes, size_t n);
+/* Before each wait: what may have changed since the last. False: something could not be watched. */
+bool nc_events_arm(int events_fd, struct nc_table *table);
 
 /* Returns how many there are, at most NC_EVENTS_MAX, or -errno. timeout_ms as for poll(). */
 int nc_events_wait(int events_fd, struct nc_box *boxes, int timeout_ms, struct nc_event *ret);

@@ -31,7 +31,7 @@ static uint64_t check_deadlines(struct nc_spawner *spawner)
 		next = spawner->kill_ns;
 	else if (spawner->kill_ns > 0)
 		(void)nc_pidfd_kill(spawner->worker.pidfd, SIGKILL);
-	NC_EACH_BOX (&spawner->table, box) {
+	NC_EACH_MOVING (&spawner->table, box) {
 		if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
 			continue;
 		if (box->state == NC_BOX_DYING && now + STRAYS_NS < next)
@@ -98,7 +98,7 @@ static void handle_signal_to_us(struct nc_spawner *spawner)
 static int wait_for_events(
 	struct nc_spawner *spawner, int events_fd, uint64_t next, struct nc_event *events)
 {
-	bool armed = nc_events_arm(events_fd, spawner->table.box, spawner->table.n);
+	bool armed = nc_events_arm(events_fd, &spawner->table);
 	int n = nc_events_wait(events_fd, spawner->table.box, 0, events);
 
 	/* boxes are prepared and given up only when nobody waits for anything else */
@@ -121,6 +121,8 @@ static void handle_event(struct nc_spawner *spawner, const struct nc_event *even
 		handle_signal_to_us(spawner);
 	else if (event->kind == NC_EVENT_SOCKET && spawner->worker.fd >= 0)
 		nc_requests_receive(spawner);
+	if (event->kind >= NC_EVENT_BOX)
+		nc_table_touch(&spawner->table, box);
 	/* what was refused is noted before the end is */
 	if (event->kind >= NC_EVENT_BOX && box->state != NC_BOX_FREE && box->listener_fd >= 0)
 		nc_box_denied(box);
@@ -138,16 +140,15 @@ static int serve(struct nc_spawner *spawner, struct nacre_err *err)
 
 	if (events_fd < 0)
 		return nc_err_errno(err, events_fd, "Watch what happens");
-	NC_EACH_BOX (&spawner->table, box)
+	NC_EACH_BOX (&spawner->table, box) {
 		memset(box->watch, 0, sizeof(box->watch));
+		nc_table_touch(&spawner->table, box);
+	}
 	while (!ends) {
 		struct nc_event events[NC_EVENTS_MAX];
 		uint64_t next = check_deadlines(spawner);
 		int n;
 
-		while (spawner->table.n > 0 &&
-			spawner->table.box[spawner->table.n - 1].state == NC_BOX_FREE)
-			spawner->table.n--;
 		n = wait_for_events(spawner, events_fd, next, events);
 		for (int i = 0; i < n; i++) {
 			handle_event(spawner, &events[i]);

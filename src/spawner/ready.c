@@ -22,7 +22,7 @@ static struct nc_box *prepared_box(
 	struct nc_box *found = NULL;
 
 	*ret_n = *ret_warm = 0;
-	NC_EACH_BOX (&spawner->table, box) {
+	NC_EACH_MOVING (&spawner->table, box) {
 		if (box->ordered || box->lender_id != zygote ||
 			(box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING &&
 				box->state != NC_BOX_BORROWING))
@@ -86,7 +86,7 @@ bool nc_ready_prepare(struct nc_spawner *spawner, uint64_t *next)
 {
 	if (prepare_one(spawner, spawner->ready, NULL, next))
 		return true;
-	NC_EACH_BOX (&spawner->table, box)
+	NC_EACH_MOVING (&spawner->table, box)
 		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
 			prepare_one(spawner, box->ready, box, next))
 			return true;
@@ -106,7 +106,7 @@ static bool is_orphan(struct nc_spawner *spawner, const struct nc_box *box)
 
 bool nc_ready_drop_orphan(struct nc_spawner *spawner)
 {
-	NC_EACH_BOX (&spawner->table, box)
+	NC_EACH_MOVING (&spawner->table, box)
 		if (is_orphan(spawner, box)) {
 			nc_step_drop(spawner, box);
 			return true;

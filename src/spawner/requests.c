@@ -248,8 +248,7 @@ static int refuse(struct nc_spawner *spawner, uint64_t id, int code, const char 
 /* A command beside others, in a box of this worker's that stays. */
 static int join_box(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
-	struct nc_box *home = nc_table_find(&spawner->table, order->home);
-	struct nc_box *box = nc_table_free(&spawner->table);
+	struct nc_box *box, *home = nc_table_find(&spawner->table, order->home);
 	struct nc_box_pending *pending;
 	struct nacre_err err = {0};
 
@@ -262,6 +261,7 @@ static int join_box(struct nc_spawner *spawner, const struct nc_box_order *order
 		return refuse(spawner, order->id, -EBUSY, "The box is frozen");
 	if (!fits_into(order, home) || !(home->first->order.flags & NC_ORDER_HOME))
 		return -EBADMSG;
+	box = nc_table_free(&spawner->table);
 	pending = box ? keep_order(spawner) : NULL;
 	if (!pending)
 		return refuse(spawner, order->id, -EAGAIN, NO_ROOM);
@@ -278,7 +278,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nacre_err err = {0};
 	struct nc_box_pending *pending;
 	const struct nc_box *lender;
-	struct nc_box *box;
+	struct nc_box *box, *fresh;
 
 	nc_boxwire_get_order(in, &order);
 	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) ||
@@ -288,14 +288,15 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return join_box(spawner, &order);
 	spawner->quiet_ns = nc_clock_ns() + SHORT_NS;
 	box = nc_ready_choose(spawner, &order, &lender);
-	pending = box || nc_table_free(&spawner->table) ? keep_order(spawner) : NULL;
+	fresh = box ? NULL : nc_table_free(&spawner->table);
+	pending = box || fresh ? keep_order(spawner) : NULL;
 	if (!pending)
 		return refuse(spawner, order.id, -EAGAIN, NO_ROOM);
 	if (box)
 		nc_step_birth(
 			spawner, box, nc_box_take(&spawner->nursery, box, pending, &err), &err);
 	else
-		nc_step_begin(spawner, nc_table_free(&spawner->table), pending, lender);
+		nc_step_begin(spawner, fresh, pending, lender);
 	return 0;
 }
 

@@ -40,8 +40,8 @@ void nc_tell_failure(struct nc_spawner *spawner, uint64_t id, const struct nacre
 void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
 
 /*
- * ready.c: what is ready for an order, or soonest: a box with a child of the zygote that it names, or
- * any; or NULL, and the zygote if a child of that is the better beginning of a new one.
+ * ready.c: what is ready for an order, or soonest: a box with a child of the zygote that it names,
+ * or any; or NULL, and the zygote if a child of that is the better beginning of a new one.
  */
 struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order,
 	const struct nc_box **ret_lender);

@@ -94,7 +94,7 @@ void nc_step_clear(struct nc_spawner *spawner, struct nc_box *box)
 /* The bills of those in a home, before that and all groups go. */
 static void clear_guests(struct nc_spawner *spawner, const struct nc_box *home)
 {
-	NC_EACH_BOX (&spawner->table, box)
+	NC_EACH_MOVING (&spawner->table, box)
 		if (box->state == NC_BOX_CLEARING && box->home_id == home->end.id)
 			nc_step_clear(spawner, box);
 }

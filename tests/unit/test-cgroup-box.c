@@ -675,7 +675,7 @@ static void test_usage_is_plausible(void **state)
 {
 	const struct nc_cgroup_limits limits = {.memory_bytes = 64 * MIB, .pids = 8};
 	struct nc_cgroup group;
-	struct nc_cgroup_usage usage;
+	struct nc_cgroup_usage usage, resting;
 
 	(void)state;
 	need(NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_PIDS);
@@ -693,6 +693,15 @@ static void test_usage_is_plausible(void **state)
 	assert_int_equal(usage.oom_kills, 0);
 	assert_int_equal(usage.pids_refused, 0);
 	assert_in_range(usage.pids_peak, 0, 1);
+	/* without its descriptors it says the same */
+	nc_cgroup_rest(&group);
+	for (size_t i = 0; i < NC_CGROUP_GAUGES_MAX; i++)
+		assert_int_equal(group.gauge_fd[i], -EBADF);
+	resting = usage_of(&group);
+	assert_int_equal(resting.memory_peak_bytes, usage.memory_peak_bytes);
+	assert_int_equal(resting.pids_peak, usage.pids_peak);
+	assert_in_range(resting.cpu_user_us + resting.cpu_system_us,
+		usage.cpu_user_us + usage.cpu_system_us, 1000000);
 	end(&group);
 }
 
