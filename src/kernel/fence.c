@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -122,18 +121,23 @@ static uint64_t rights_of(enum nc_fence_right right, int abi)
 	return rights[right] & known_rights(abi);
 }
 
-static int allow_opened(int ruleset_fd, int fd, uint64_t rights)
+static int add_rule(int ruleset_fd, int fd, uint64_t rights)
 {
 	struct landlock_path_beneath_attr rule = {.allowed_access = rights, .parent_fd = fd};
-	struct stat status;
 
-	if (fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISDIR(status.st_mode))
-		rule.allowed_access &= FS_OF_FILES;
-	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-		return -errno;
-	return 0;
+	return syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int allow_opened(int ruleset_fd, int fd, uint64_t rights)
+{
+	int r = add_rule(ruleset_fd, fd, rights);
+
+	/* no directory: it may have a part of them */
+	return r == -EINVAL && rights & ~FS_OF_FILES
+		       ? add_rule(ruleset_fd, fd, rights & FS_OF_FILES)
+		       : r;
 }
 
 static int allow(int ruleset_fd, const char *path, uint64_t rights)

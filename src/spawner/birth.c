@@ -284,8 +284,8 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 		r = clone_child(flags, NULL, &box->init_pid, &box->init_fd);
 	if (r == 0)
 		be_first(nursery, box, spec, go, report, cradled);
-	if (cradled && r < 0)
-		nc_cradle_clear(&nursery->cradle, true);
+	if (cradled && r > 0)
+		nc_cradle_take(&nursery->cradle, box->init_fd);
 	if (box->owner > 0 && seteuid(0) < 0)
 		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
@@ -344,7 +344,7 @@ int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct n
 	ssize_t size = read(box->report_fd, report, sizeof(report));
 
 	box->report_fd = nc_fd_close(box->report_fd);
-	nc_cradle_clear(&nursery->cradle, false); /* this may be who is in there */
+	(void)nc_cradle_clear(&nursery->cradle); /* this may be who is in there */
 	if (size != 1 || report[0] != 'r')
 		return failed_child(report, size, err);
 	if (box->end.tier == NC_BOX_PROCESS)

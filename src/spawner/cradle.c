@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,23 +16,28 @@
 #define CLOSE_RANGE_UNSHARE (1U << 1)
 #endif
 
+static bool reserve(int *fd, int of_fd, int *end)
+{
+	*fd = nc_fd_dup(of_fd);
+	if (*fd >= *end)
+		*end = *fd + 1;
+	return *fd >= 0;
+}
+
 /* Reserves the numbers, while the low ones are free: for the first box of a spawner. */
 static void build(struct nc_cradle *cradle, const int *constant_fds, int n_constant)
 {
 	int end = 0;
+	bool whole = reserve(&cradle->empty_fd, constant_fds[0], &end) &&
+		     reserve(&cradle->child_fd, constant_fds[0], &end);
 
-	cradle->empty_fd = nc_fd_dup(constant_fds[0]);
-	for (int i = 0; i < NC_CRADLE_FDS; i++) {
-		cradle->fd[i] = nc_fd_dup(constant_fds[0]);
-		if (cradle->fd[i] < 0)
-			return;
-		end = cradle->fd[i] >= end ? cradle->fd[i] + 1 : end;
-	}
+	for (int i = 0; whole && i < NC_CRADLE_FDS; i++)
+		whole = reserve(&cradle->fd[i], constant_fds[0], &end);
 	for (int i = 0; i < n_constant; i++)
 		end = constant_fds[i] >= end ? constant_fds[i] + 1 : end;
 	cradle->left = mmap(NULL, sizeof(*cradle->left), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (cradle->left != MAP_FAILED && cradle->empty_fd >= 0 && end <= END_MAX)
+	if (whole && cradle->left != MAP_FAILED && end <= END_MAX)
 		cradle->end = end;
 }
 
@@ -41,14 +47,14 @@ bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS
 	if (!cradle->tried)
 		build(cradle, constant_fds, n_constant);
 	cradle->tried = true;
-	nc_cradle_clear(cradle, false);
-	if (cradle->end == 0 || cradle->filled)
+	if (cradle->end == 0 || !nc_cradle_clear(cradle))
 		return false;
 	cradle->filled = true;
+	cradle->came = false;
 	__atomic_store_n(cradle->left, false, __ATOMIC_RELEASE);
 	for (int i = 0; i < NC_CRADLE_FDS; i++)
 		if (fds[i] >= 0 && dup3(fds[i], cradle->fd[i], O_CLOEXEC) < 0) {
-			nc_cradle_clear(cradle, true);
+			(void)nc_cradle_clear(cradle);
 			return false;
 		}
 	return true;
@@ -62,12 +68,29 @@ int nc_cradle_leave(const struct nc_cradle *cradle)
 	return r;
 }
 
-void nc_cradle_clear(struct nc_cradle *cradle, bool never_came)
+void nc_cradle_take(struct nc_cradle *cradle, int pidfd)
 {
-	if (!cradle->filled || !(never_came || __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE)))
-		return;
-	/* it cannot fail: both are open */
+	cradle->came = true;
+	(void)dup3(pidfd, cradle->child_fd, O_CLOEXEC); /* it cannot fail: both are open */
+}
+
+static bool is_empty(const struct nc_cradle *cradle)
+{
+	struct pollfd event = {.fd = cradle->child_fd, .events = POLLIN};
+
+	return !cradle->came || __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE) ||
+	       poll(&event, 1, 0) > 0;
+}
+
+bool nc_cradle_clear(struct nc_cradle *cradle)
+{
+	if (!cradle->filled)
+		return true;
+	if (!is_empty(cradle))
+		return false;
 	for (int i = 0; i < NC_CRADLE_FDS; i++)
-		(void)dup3(cradle->empty_fd, cradle->fd[i], O_CLOEXEC);
+		(void)dup3(cradle->empty_fd, cradle->fd[i], O_CLOEXEC); /* as above */
+	(void)dup3(cradle->empty_fd, cradle->child_fd, O_CLOEXEC);
 	cradle->filled = false;
+	return true;
 }

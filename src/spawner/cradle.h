@@ -16,11 +16,14 @@
 
 struct nc_cradle {
 	bool tried;
-	int fd[NC_CRADLE_FDS]; /* reserved: they are never closed, but become copies of empty_fd */
+	/* reserved: they are never closed, but become copies of empty_fd */
+	int fd[NC_CRADLE_FDS];
+	int child_fd; /* pidfd of who is in there */
 	int empty_fd;
 	int end;     /* all numbers that a first process needs are less; 0: there is no cradle */
-	bool filled; /* by somebody who may not have left */
-	bool *left;  /* shared memory: he has */
+	bool filled; /* for somebody who may not have left */
+	bool came;   /* he has been cloned */
+	bool *left;  /* shared memory: and has left */
 };
 
 /*
@@ -33,7 +36,13 @@ bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS
 /* In that process, before anything else: takes leave of the spawner's table. 0 or -errno. */
 int nc_cradle_leave(const struct nc_cradle *cradle);
 
-/* Lets go of what it is filled with, if he has left, or never came. */
-void nc_cradle_clear(struct nc_cradle *cradle, bool never_came);
+/* The process has been cloned. */
+void nc_cradle_take(struct nc_cradle *cradle, int pidfd);
+
+/*
+ * Lets go of what it is filled with, unless somebody is in there: who has left, died or never came
+ * is not. As long as that is not done nobody hears of his end by a pipe. Returns whether it is.
+ */
+bool nc_cradle_clear(struct nc_cradle *cradle);
 
 #endif

@@ -15,6 +15,8 @@
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
+/* How often it is looked whether a first process has left the cradle. */
+#define CRADLE_NS (1 * NC_NS_PER_MS)
 
 /* More than a socket holds. */
 #define LAST_WORDS_MAX 4096U
@@ -106,6 +108,8 @@ static int wait_for_events(
 		return n;
 	if (!armed && nc_clock_ns() + STRAYS_NS < next)
 		next = nc_clock_ns() + STRAYS_NS;
+	if (!nc_cradle_clear(&spawner->nursery.cradle) && nc_clock_ns() + CRADLE_NS < next)
+		next = nc_clock_ns() + CRADLE_NS;
 	n = nc_events_wait(events_fd, spawner->table.box,
 		next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
 	if (n == 0)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pidfd.h"
 #include "spawner/cradle.h"
 
 /* Of boxes that live, at numbers above all that a first process needs. */
@@ -85,9 +86,9 @@ static void test_a_first_process_has_its_own(void **state)
 	pid = clone_sharing();
 	if (pid == 0)
 		_exit(look());
+	nc_cradle_take(&cradle, nc_pidfd_open(pid));
 	assert_int_equal(status_of(pid), 0);
-	nc_cradle_clear(&cradle, false);
-	assert_false(cradle.filled);
+	assert_true(nc_cradle_clear(&cradle));
 	/* nothing of it is left with us: the pipe has an end, and numbers stay reserved */
 	(void)close(pipe_fds[1]);
 	assert_int_equal(read(pipe_fds[0], &byte, 1), 1);
@@ -102,16 +103,27 @@ static void test_a_first_process_has_its_own(void **state)
 static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 {
 	const int fds[NC_CRADLE_FDS] = {constant_fds[0], constant_fds[1], -EBADF};
+	pid_t pid;
+	int pidfd;
 
 	(void)state;
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
-	assert_false(nc_cradle_fill(&cradle, fds, constant_fds, 2));
-	nc_cradle_clear(&cradle, false);
-	assert_true(cradle.filled);
-	nc_cradle_clear(&cradle, true);
-	assert_false(cradle.filled);
+	assert_true(nc_cradle_clear(&cradle)); /* nobody came */
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
-	nc_cradle_clear(&cradle, true);
+	pid = clone_sharing();
+	if (pid == 0) {
+		for (;;)
+			(void)pause();
+	}
+	pidfd = nc_pidfd_open(pid);
+	nc_cradle_take(&cradle, pidfd);
+	assert_false(nc_cradle_clear(&cradle));
+	assert_false(nc_cradle_fill(&cradle, fds, constant_fds, 2));
+	/* he dies without a word */
+	assert_int_equal(nc_pidfd_kill(pidfd, SIGKILL), 0);
+	assert_int_equal(status_of(pid), 128);
+	assert_true(nc_cradle_clear(&cradle));
+	(void)close(pidfd);
 }
 
 static void test_high_numbers_are_left_alone(void **state)
