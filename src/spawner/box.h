@@ -34,7 +34,7 @@ struct nc_nursery {
 	unsigned int uid, gid; /* whose ids a box without a range maps */
 	struct nc_locks locks;
 	bool is_filtered; /* whatever is forked has our filter beneath its own */
-	bool groups_open;
+	bool groups_open, groups_swept;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
 	struct nc_cradle cradle;

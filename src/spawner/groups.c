@@ -42,14 +42,23 @@ int nc_groups_open(struct nc_nursery *nursery, struct nacre_err *err)
 	nursery->groups_open = true;
 	describe_place(&nursery->cgroups, place, sizeof(place));
 	r = nc_locks_note_place(&nursery->locks, place);
-	if (r < 0)
-		return nc_err_errno(err, r, "Write to our lock");
+	return r < 0 ? nc_err_errno(err, r, "Write to our lock") : 0;
+}
+
+void nc_groups_sweep(struct nc_nursery *nursery)
+{
+	char place[256];
+	int r;
+
+	if (nursery->groups_swept || !nursery->groups_open)
+		return;
+	nursery->groups_swept = true;
 	if (!nc_locks_has_dead(&nursery->locks))
-		return 0;
+		return;
+	describe_place(&nursery->cgroups, place, sizeof(place));
 	r = nc_cgroup_sweep(&nursery->cgroups, is_dead_spawner, nursery);
 	if (r < 0)
 		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
 	else
 		nc_locks_forget_dead(&nursery->locks, place);
-	return 0;
 }

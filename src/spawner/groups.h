@@ -10,4 +10,7 @@
  */
 int nc_groups_open(struct nc_nursery *nursery, struct nacre_err *err);
 
+/* Removes what is left of spawners that are gone, once; further calls do nothing. */
+void nc_groups_sweep(struct nc_nursery *nursery);
+
 #endif

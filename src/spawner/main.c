@@ -262,8 +262,10 @@ static int start(uint64_t worker, struct nacre_err *err)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r >= 0)
 		r = nc_locks_open(&spawner.nursery.locks, ranges, spawner.nursery.scratch.id, err);
-	if (r >= 0 && !ranges)
+	if (r >= 0 && !ranges) {
 		r = nc_groups_open(&spawner.nursery, err);
+		nc_groups_sweep(&spawner.nursery);
+	}
 	if (r >= 0)
 		r = catch_signals(err);
 	if (r >= 0)

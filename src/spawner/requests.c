@@ -104,6 +104,7 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	nc_wire_put_u32(&out, count_adopted(spawner));
 	nc_worker_send(&spawner->worker, &out, NULL, 0);
 	tell_adopted(spawner);
+	nc_groups_sweep(&spawner->nursery); /* while the worker thinks, and the first box grows */
 	return 0;
 }
 
