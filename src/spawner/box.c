@@ -241,6 +241,7 @@ void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box)
 	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER ||
 		box->lender_id > 0 || box->payload_fd >= 0)
 		return;
+	(void)nc_cradle_clear(&nursery->cradle); /* or it would have the end of a pipe in there */
 	/* whoever cannot be made now, or why not, is seen when the root is there */
 	if (nc_birth_payload(nursery, box, box, false, &ignored) < 0)
 		box->channel_fd = nc_fd_close(box->channel_fd);
