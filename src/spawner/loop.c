@@ -112,8 +112,11 @@ static int wait_for_events(
 		next = nc_clock_ns() + CRADLE_NS;
 	n = nc_events_wait(events_fd, spawner->table.box,
 		next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
-	if (n == 0)
+	/* for that the kernel goes through all children */
+	if (n == 0 && nc_clock_ns() >= spawner->strays_ns) {
 		reap_strays(spawner);
+		spawner->strays_ns = nc_clock_ns() + STRAYS_NS;
+	}
 	return n;
 }
 

@@ -12,6 +12,7 @@ struct nc_spawner {
 	size_t ready;		       /* neutral boxes to keep prepared */
 	unsigned int lost;	       /* of those, since that was said */
 	uint64_t quiet_ns;	       /* until when boxes are prepared only if few are left */
+	uint64_t strays_ns;	       /* when strangers are looked for again */
 	bool ends;		       /* by a signal: the worker is not started again */
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
 	int witness_fd;		       /* nacre-recorder; or -EBADF */
