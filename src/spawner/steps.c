@@ -139,7 +139,7 @@ void nc_step_birth(
 	lost = lender ? &lender->lost : &spawner->lost;
 	/* that a zygote has ended says nothing of boxes without one */
 	if ((!box->ordered || box->state == NC_BOX_BORROWING) && (lender || box->lender_id == 0) &&
-		(box->state != NC_BOX_WAITING || ++*lost >= LOST_MAX))
+		(box->state == NC_BOX_GROWING || ++*lost >= LOST_MAX))
 		*(lender ? &lender->ready : &spawner->ready) = 0;
 	nc_step_drop(spawner, box);
 }
