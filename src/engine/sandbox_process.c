@@ -218,13 +218,13 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->running = NULL;
 	process->output_bytes = output_bytes;
 	process->end = *end;
-	if (failure)
+	if (sandbox->ends && (failure || end->signal == SIGKILL))
+		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
+	else if (failure)
 		process->failure = *failure;
 	else if (process->starved && end->signal == SIGKILL)
 		nc_err_set(&process->failure, -EIO,
 			"The daemon died before the command had all of its input");
-	else if (sandbox->ends && end->signal == SIGKILL)
-		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
 	sandbox->cpu_us += end->usage.cpu_user_us + end->usage.cpu_system_us;

@@ -175,7 +175,7 @@ def test_no_memory(tmp_path):
 def test_no_descriptors_are_left(tmp_path):
     """Neither for pipes nor for boxes: what does not fit is refused, and leaves nothing behind."""
     limits, held = {"memory_mb": 32, "disk_mb": 4, "open_files": 64}, []
-    with Daemon(tmp_path, prefix=["prlimit", "--nofile=400:400"]) as daemon:
+    with Daemon(tmp_path, prefix=["prlimit", "--nofile=200:200"]) as daemon:
         for _ in range(3):
             made, answer = 0, None
             while made < 60:
