@@ -33,6 +33,9 @@ extern const char nc_ahead_object[], nc_ahead_object_end[], nc_ahead_script[],
 /* How often the rate is looked at, and what one look counts. */
 #define TICK_MS 1000
 #define SMOOTHING 0.3
+/* Processes that may wait beyond what is wanted, for as long as any is. */
+#define SPARE_WAITERS 2U
+
 /* Boxes are made ahead for this part of a second. */
 #define AHEAD_S 0.3
 #define IDLE_NS (60 * NC_NS_PER_S)
@@ -392,7 +395,9 @@ static void keep_waiters(struct nc_pool *pool)
 		struct waiter *waiter = &pool->waiter[i];
 
 		n += waiter->box_id > 0;
-		if (n > pool->node.ready && waiter->waits) {
+		/* a rate that wavers ends nobody who would have to be started again at once */
+		if (n > pool->node.ready + (pool->node.ready > 0 ? SPARE_WAITERS : 0) &&
+			waiter->waits) {
 			waiter->waits = false;
 			nc_command_cancel(waiter->command);
 			pool->node.failures = 0;
