@@ -32,8 +32,9 @@ def ask(daemon, code, **fields):
 
 def execute(daemon, code, **fields):
     ask(daemon, "0")  # who comes asks for more
-    before = wait_for(lambda: waiting(daemon))
+    wait_for(lambda: waiting(daemon))
     time.sleep(0.5)
+    before = waiting(daemon)
     reply = ask(daemon, code, **fields)
     wait_for(lambda: any(not lives(pid) for pid in before))  # one of them it was
     return reply
