@@ -262,11 +262,11 @@ _Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc
 static bool fill_cradle(struct nc_nursery *nursery, const struct nc_root_spec *spec, const int *go,
 	const int *report)
 {
-	const int fds[] = {go[0], report[1], spec ? spec->frame_fd : -EBADF};
+	const int fds[NC_CRADLE_FDS] = {go[0], report[1], spec ? spec->frame_fd : -EBADF};
 	const int constant_fds[] = {nursery->init_fd, nursery->self_fd};
 
 	return !(spec && (spec->image_fd >= 0 || spec->n_binds > 0)) &&
-	       nc_cradle_fill(&nursery->cradle, fds, 3, constant_fds, 2);
+	       nc_cradle_fill(&nursery->cradle, fds, constant_fds, 2);
 }
 
 /* Clones it and lets it go once its ids are mapped. */
@@ -355,63 +355,22 @@ int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct n
 	return box->scratch_fd < 0 ? nc_err_errno(err, -errno, "Open the limited file system") : 0;
 }
 
-enum { CRADLE_BOX, CRADLE_CHANNEL, CRADLE_CLONE, CRADLE_JOIN };
-_Static_assert(CRADLE_JOIN + NC_CGROUP_TREES_MAX <= NC_CRADLE_FDS, "what a payload needs");
-
-static bool fill_payload_cradle(struct nc_nursery *nursery, const struct nc_payload *payload)
-{
-	const struct nc_cgroup *group = payload->group;
-	int fds[NC_CRADLE_FDS] = {payload->box_fd, payload->channel_fd};
-
-	fds[CRADLE_CLONE] = group ? group->clone_fd : -EBADF;
-	for (size_t i = 0; i < NC_CGROUP_TREES_MAX; i++)
-		fds[CRADLE_JOIN + i] = group ? group->join_fd[i] : -EBADF;
-	return nc_cradle_fill(&nursery->payload_cradle, fds, NC_CRADLE_FDS, &nursery->self_fd, 1);
-}
-
-/* In the payload. */
-_Noreturn static void be_payload(
-	const struct nc_nursery *nursery, const struct nc_payload *payload, bool cradled)
-{
-	const int *fds = nursery->payload_cradle.fd;
-	struct nc_payload own = *payload;
-	struct nc_cgroup group;
-
-	if (!cradled)
-		nc_child_payload(payload);
-	if (nc_cradle_leave(&nursery->payload_cradle) < 0)
-		_exit(125); /* it would close what is the spawner's */
-	own.box_fd = own.box_fd >= 0 ? fds[CRADLE_BOX] : -EBADF;
-	own.channel_fd = fds[CRADLE_CHANNEL];
-	if (own.group) {
-		group = *own.group;
-		group.clone_fd = group.clone_fd >= 0 ? fds[CRADLE_CLONE] : -EBADF;
-		memcpy(group.join_fd, &fds[CRADLE_JOIN], sizeof(group.join_fd));
-		own.group = &group;
-	}
-	nc_child_payload(&own);
-}
-
 /*
  * Forks into the box's pid namespace. Root goes there and comes back; an ordinary user may not come
  * back, so a child goes instead and makes the payload its sibling: either way it is our own child.
  */
 static int fork_directly(
-	struct nc_nursery *nursery, struct nc_box *box, const struct nc_payload *payload)
+	const struct nc_nursery *nursery, struct nc_box *box, const struct nc_payload *payload)
 {
-	bool inside = payload->box_fd >= 0 && !payload->zygote;
-	bool cradled;
 	int r;
+
+	bool inside = payload->box_fd >= 0 && !payload->zygote;
 
 	if (inside && setns(payload->box_fd, CLONE_NEWPID) < 0)
 		return -errno;
-	cradled = payload->channel_fd >= 0 && fill_payload_cradle(nursery, payload);
-	r = clone_child(
-		cradled ? CLONE_FILES : 0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
+	r = clone_child(0, nc_box_group(box), &box->payload_pid, &box->payload_fd);
 	if (r == 0)
-		be_payload(nursery, payload, cradled);
-	if (cradled && r > 0)
-		nc_cradle_take(&nursery->payload_cradle, box->payload_fd);
+		nc_child_payload(payload);
 	/* without the way back this box ends, and in its dead namespace the kernel makes no other
 	 */
 	if (inside && setns(nursery->pid_ns_fd, CLONE_NEWPID) < 0 && r >= 0)
@@ -507,8 +466,8 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	return n;
 }
 
-int nc_birth_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
-	bool has_root, struct nacre_err *err)
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, bool has_root, struct nacre_err *err)
 {
 	struct nc_fence_path writable[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 3];
 	char scratch[2][NC_BOX_DIR_MAX + 64];
@@ -714,7 +673,7 @@ int nc_birth_take(struct nc_box *box, struct nacre_err *err)
 	return r < 0 ? nc_err_errno(err, r, "Let the zygote's child go") : 0;
 }
 
-int nc_birth_sweeper(struct nc_nursery *nursery, struct nc_box *box)
+int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box)
 {
 	struct nc_payload payload = {.box_fd = box->init_fd,
 		.channel_fd = -EBADF,

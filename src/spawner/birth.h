@@ -18,8 +18,8 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
  * report_fd is the channel to it. Without a root it waits for that first, and channel_fd is the
  * channel.
  */
-int nc_birth_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
-	bool has_root, struct nacre_err *err);
+int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
+	const struct nc_box *home, bool has_root, struct nacre_err *err);
 
 /* The root is there: the payload that waits for it goes on, and report_fd is the channel to it. */
 int nc_birth_enter(struct nc_box *box, struct nacre_err *err);
@@ -34,7 +34,7 @@ int nc_birth_take(struct nc_box *box, struct nacre_err *err);
  * Forks somebody into the box's pid namespace who kills everything else in it but process 1, and
  * ends; payload_fd is readable then. Less than 0 or more.
  */
-int nc_birth_sweeper(struct nc_nursery *nursery, struct nc_box *box);
+int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box);
 
 /* Those of the limits that these groups can hold. */
 void nc_birth_limits(const struct nc_cgroup_parent *parent, const struct nc_box_limits *limits,

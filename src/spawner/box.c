@@ -579,7 +579,7 @@ static void close_bill(struct nc_box *box)
  * The command has ended; what it has left in the box is to die before the next one. A group kills
  * it, or somebody in the pid namespace; who has neither could make no processes.
  */
-static void leave_behind(struct nc_nursery *nursery, struct nc_box *box)
+static void leave_behind(const struct nc_nursery *nursery, struct nc_box *box)
 {
 	box->state = NC_BOX_CLEARING;
 	box->deadline_ns = UINT64_MAX;

@@ -37,7 +37,7 @@ struct nc_nursery {
 	bool groups_open, groups_swept;
 	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
 	struct nc_scratch scratch;	 /* where process boxes work */
-	struct nc_cradle cradle, payload_cradle;
+	struct nc_cradle cradle;
 	struct nc_kept_frame frame;    /* what the roots of usual boxes are copied from */
 	int bind_fd[NC_BOX_BINDS_MAX]; /* what the caller allows boxes to be shown */
 	size_t n_binds;

@@ -10,7 +10,7 @@
 #include "base/fd.h"
 
 /* With more to copy it would not be what it is for. */
-#define END_MAX 128
+#define END_MAX 64
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE (1U << 1)
@@ -41,18 +41,18 @@ static void build(struct nc_cradle *cradle, const int *constant_fds, int n_const
 		cradle->end = end;
 }
 
-bool nc_cradle_fill(
-	struct nc_cradle *cradle, const int *fds, int n, const int *constant_fds, int n_constant)
+bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS],
+	const int *constant_fds, int n_constant)
 {
 	if (!cradle->tried)
 		build(cradle, constant_fds, n_constant);
 	cradle->tried = true;
 	if (cradle->end == 0 || !nc_cradle_clear(cradle))
 		return false;
-	cradle->filled = n;
+	cradle->filled = true;
 	cradle->came = false;
 	__atomic_store_n(cradle->left, false, __ATOMIC_RELEASE);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < NC_CRADLE_FDS; i++)
 		if (fds[i] >= 0 && dup3(fds[i], cradle->fd[i], O_CLOEXEC) < 0) {
 			(void)nc_cradle_clear(cradle);
 			return false;
@@ -84,13 +84,13 @@ static bool is_empty(const struct nc_cradle *cradle)
 
 bool nc_cradle_clear(struct nc_cradle *cradle)
 {
-	if (cradle->filled == 0)
+	if (!cradle->filled)
 		return true;
 	if (!is_empty(cradle))
 		return false;
-	for (int i = 0; i < cradle->filled; i++)
+	for (int i = 0; i < NC_CRADLE_FDS; i++)
 		(void)dup3(cradle->empty_fd, cradle->fd[i], O_CLOEXEC); /* as above */
 	(void)dup3(cradle->empty_fd, cradle->child_fd, O_CLOEXEC);
-	cradle->filled = 0;
+	cradle->filled = false;
 	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * What a first process, or a payload, takes along of the spawner's descriptors.
+ * What a first process takes along of the spawner's descriptors.
  *
  * A fork copies all of them and exec closes each: with many boxes that is a good part of a birth,
  * and it grows with every box that lives. A first process needs five. So these are put at low
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#define NC_CRADLE_FDS 10
+#define NC_CRADLE_FDS 3
 
 struct nc_cradle {
 	bool tried;
@@ -20,18 +20,18 @@ struct nc_cradle {
 	int fd[NC_CRADLE_FDS];
 	int child_fd; /* pidfd of who is in there */
 	int empty_fd;
-	int end;    /* all numbers that a first process needs are less; 0: there is no cradle */
-	int filled; /* how many are, for somebody who may not have left */
-	bool came;  /* he has been cloned */
-	bool *left; /* shared memory: and has left */
+	int end;     /* all numbers that a first process needs are less; 0: there is no cradle */
+	bool filled; /* for somebody who may not have left */
+	bool came;   /* he has been cloned */
+	bool *left;  /* shared memory: and has left */
 };
 
 /*
- * Puts copies of these (or -EBADF), at most NC_CRADLE_FDS, there for the next child, which also
- * finds constant_fds where they are. False: it has to be forked.
+ * Puts copies of these (or -EBADF) there for the next first process, which also finds constant_fds
+ * where they are. False: it has to be forked.
  */
-bool nc_cradle_fill(
-	struct nc_cradle *cradle, const int *fds, int n, const int *constant_fds, int n_constant);
+bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS],
+	const int *constant_fds, int n_constant);
 
 /* In that process, before anything else: takes leave of the spawner's table. 0 or -errno. */
 int nc_cradle_leave(const struct nc_cradle *cradle);

@@ -15,7 +15,7 @@
 
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
-/* How often it is looked whether a child has left its cradle. */
+/* How often it is looked whether a first process has left the cradle. */
 #define CRADLE_NS (1 * NC_NS_PER_MS)
 
 /* More than a socket holds. */
@@ -108,9 +108,7 @@ static int wait_for_events(
 		return n;
 	if (!armed && nc_clock_ns() + STRAYS_NS < next)
 		next = nc_clock_ns() + STRAYS_NS;
-	if ((!nc_cradle_clear(&spawner->nursery.cradle) ||
-		    !nc_cradle_clear(&spawner->nursery.payload_cradle)) &&
-		nc_clock_ns() + CRADLE_NS < next)
+	if (!nc_cradle_clear(&spawner->nursery.cradle) && nc_clock_ns() + CRADLE_NS < next)
 		next = nc_clock_ns() + CRADLE_NS;
 	n = nc_events_wait(events_fd, spawner->table.box,
 		next == UINT64_MAX ? -1 : nc_clock_left_ms(next), events);
