@@ -58,11 +58,6 @@ __asm__(".globl nc_early_entry\n"
 	"	b _start\n");
 #endif
 
-static long call(long number, long a, long b, long c, long d)
-{
-	return nc_rawcall(number, a, b, c, d, 0);
-}
-
 /* What follows the prefix, or NULL. */
 static const char *after(const char *text, const char *prefix)
 {
@@ -134,7 +129,7 @@ static bool is_trusted(char **envp)
 static bool has_standard_streams(void)
 {
 	for (int fd = 0; fd < 3; fd++)
-		if (call(SYS_fcntl, fd, F_GETFD, 0, 0) < 0)
+		if (nc_rawcall(SYS_fcntl, fd, F_GETFD, 0, 0) < 0)
 			return false;
 	return true;
 }
@@ -161,14 +156,15 @@ static void append_number(char *out, long number)
 
 static bool is_executable(const char *path)
 {
-	return call(SYS_faccessat, AT_FDCWD, (long)path, 1, 0) == 0;
+	return nc_rawcall(SYS_faccessat, AT_FDCWD, (long)path, 1, 0) == 0;
 }
 
 /* The same two places as nc_program_find. */
 static bool find_spawner(char path[static PATH_SIZE])
 {
 	long room = PATH_SIZE - (long)sizeof("/" SPAWNER);
-	long length = call(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, room);
+	long length =
+		nc_rawcall(SYS_readlinkat, AT_FDCWD, (long)"/proc/self/exe", (long)path, room);
 
 	if (length <= 0 || length >= room)
 		return false;
@@ -186,15 +182,15 @@ _Noreturn static void become_spawner(const char *path, int socket_fd, long worke
 	static const char failure[] = "nacre: " SPAWNER " cannot be executed\n";
 	char name[] = SPAWNER, pid[24], ready[] = "1", given[] = "0";
 	char *argv[] = {name, pid, ready, given, NULL};
-	long r = socket_fd == SOCKET_FD ? call(SYS_fcntl, socket_fd, F_SETFD, 0, 0)
-					: call(SYS_dup3, socket_fd, SOCKET_FD, 0, 0);
+	long r = socket_fd == SOCKET_FD ? nc_rawcall(SYS_fcntl, socket_fd, F_SETFD, 0, 0)
+					: nc_rawcall(SYS_dup3, socket_fd, SOCKET_FD, 0, 0);
 
 	append_number(pid, worker);
 	if (r >= 0)
-		call(SYS_execve, (long)path, (long)argv, (long)envp, 0);
-	call(SYS_write, 2, (long)failure, sizeof(failure) - 1, 0);
+		nc_rawcall(SYS_execve, (long)path, (long)argv, (long)envp, 0);
+	nc_rawcall(SYS_write, 2, (long)failure, sizeof(failure) - 1, 0);
 	for (;;) /* and the worker with us: it looks who its parent is */
-		call(SYS_exit_group, EXIT_SELF, 0, 0, 0);
+		nc_rawcall(SYS_exit_group, EXIT_SELF, 0, 0, 0);
 }
 
 void nc_early_main(long *stack);
@@ -208,15 +204,16 @@ __attribute__((used)) void nc_early_main(long *stack)
 
 	if (!is_plain_exec(argc, argv) || !is_trusted(envp) || !has_standard_streams() ||
 		!find_spawner(path) ||
-		call(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)ends) < 0)
+		nc_rawcall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)ends) <
+			0)
 		return;
-	parent = call(SYS_getpid, 0, 0, 0, 0);
-	child = call(SYS_clone, SIGCHLD, 0, 0, 0);
+	parent = nc_rawcall(SYS_getpid, 0, 0, 0, 0);
+	child = nc_rawcall(SYS_clone, SIGCHLD, 0, 0, 0);
 	if (child > 0)
 		become_spawner(path, ends[0], child, envp);
-	call(SYS_close, ends[0], 0, 0, 0);
+	nc_rawcall(SYS_close, ends[0], 0, 0, 0);
 	if (child < 0) {
-		call(SYS_close, ends[1], 0, 0, 0);
+		nc_rawcall(SYS_close, ends[1], 0, 0, 0);
 		return;
 	}
 	nc_early = (struct nc_early){.fd = ends[1], .parent = (int)parent};

@@ -30,11 +30,6 @@ __asm__(".globl _start\n"
 	"	bl init_main\n");
 #endif
 
-static long call(long number, long a, long b, long c, long d)
-{
-	return nc_rawcall(number, a, b, c, d, 0);
-}
-
 _Noreturn void init_main(void);
 
 _Noreturn void init_main(void)
@@ -46,16 +41,16 @@ _Noreturn void init_main(void)
 	unsigned long child_signal = 1UL << (SIGCHLD - 1);
 
 	/* nobody in the box may look into this process, also where it has the payload's user id */
-	if (call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) < 0 ||
-		call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program, 0) < 0 ||
-		call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&every_signal, 0, 8) < 0 ||
-		call(SYS_write, READY_FD, (long)"r", 1, 0) != 1 ||
-		call(SYS_close, READY_FD, 0, 0, 0) < 0)
-		call(SYS_exit_group, 1, 0, 0, 0);
+	if (nc_rawcall(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0) < 0 ||
+		nc_rawcall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program, 0) < 0 ||
+		nc_rawcall(SYS_rt_sigprocmask, SIG_BLOCK, (long)&every_signal, 0, 8) < 0 ||
+		nc_rawcall(SYS_write, READY_FD, (long)"r", 1, 0) != 1 ||
+		nc_rawcall(SYS_close, READY_FD, 0, 0, 0) < 0)
+		nc_rawcall(SYS_exit_group, 1, 0, 0, 0);
 	for (;;) {
 		/* with no child at all wait4 would return at once: sleep until one ends */
-		call(SYS_rt_sigtimedwait, (long)&child_signal, 0, 0, 8);
-		while (call(SYS_wait4, -1, 0, WNOHANG | __WALL, 0) > 0)
+		nc_rawcall(SYS_rt_sigtimedwait, (long)&child_signal, 0, 0, 8);
+		while (nc_rawcall(SYS_wait4, -1, 0, WNOHANG | __WALL, 0) > 0)
 			;
 	}
 }

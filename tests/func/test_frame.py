@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from conftest import NOBODY, open_way
 from serving import Daemon
+from test_zygote import daemon_of
 
 has_frames = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 15)
 needs_frames = pytest.mark.skipif(not has_frames, reason="before Linux 6.15 nothing can be attached to a detached mount")
@@ -114,17 +114,9 @@ def look(daemon):
     return json.loads(run(daemon, LOOK))
 
 
-def begin(who, home, programs):
-    if who == "root":
-        return Daemon(home)
-    open_way(home)
-    os.chown(home, NOBODY, NOBODY)
-    return Daemon(home, prefix=["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"], program=programs / "nacre")
-
-
 @pytest.fixture(scope="module", params=["root", "user"])
 def daemon(request, tmp_path_factory, programs):
-    with begin(request.param, tmp_path_factory.mktemp("frame"), programs) as running:
+    with daemon_of(request.param, tmp_path_factory.mktemp("frame"), programs) as running:
         run(running, "pass")  # the first box has a root of its own
         wait_for_frame(running)
         yield running
