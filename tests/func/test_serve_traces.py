@@ -124,7 +124,8 @@ def test_an_execution_below_the_callers_span(daemon, collector):
         assert told["nacre.execution.id"] == execution and told["nacre.box.id"] > 0
     assert last <= int(whole["endTimeUnixNano"]) <= int(request["endTimeUnixNano"])
     assert int(request["startTimeUnixNano"]) <= int(whole["startTimeUnixNano"])
-    assert int(spans["run"]["endTimeUnixNano"]) - int(spans["run"]["startTimeUnixNano"]) > 0.2e9
+    # its beginning is when the daemon heard of it, which is somewhat later
+    assert int(spans["run"]["endTimeUnixNano"]) - int(spans["run"]["startTimeUnixNano"]) > 0.1e9
     told = attributes(whole)
     assert (told["nacre.status"], told["nacre.language"], told["process.exit.code"]) == ("success", "python", 0)
 
