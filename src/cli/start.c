@@ -126,6 +126,7 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 		start->record_fd = nc_recording_start(config, start->say, &start->setup.witness_fd);
 		start->egress_fd = nc_outlet_start(start->say);
 	}
+	start->setup.lasting = true;
 	start->setup.ready = start->running < READY_MAX ? (unsigned int)start->running : READY_MAX;
 	return 0;
 }

@@ -130,6 +130,24 @@ int nc_cgroup_find(struct nc_cgroup_host *host)
 	return r < 0 ? r : nc_cgroup_parse(host, mounts, groups);
 }
 
+static size_t describe_dir(const char *dir, char *out, size_t size)
+{
+	struct stat status = {0};
+
+	if (dir)
+		(void)stat(dir, &status); /* zeros then, like another's */
+	return (size_t)snprintf(out, size, "%llu:%llu ", (unsigned long long)status.st_dev,
+		(unsigned long long)status.st_ino);
+}
+
+void nc_cgroup_describe(const struct nc_cgroup_host *host, char *out, size_t size)
+{
+	size_t used = describe_dir(host->v2_dir, out, size);
+
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX && used < size; i++)
+		used += describe_dir(host->v1_dir[i], out + used, size - used);
+}
+
 void nc_cgroup_done(struct nc_cgroup_host *host)
 {
 	nc_freep(&host->v2_dir);

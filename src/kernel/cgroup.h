@@ -3,6 +3,7 @@
 #define NC_CGROUP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum nc_cgroup_controller {
 	NC_CGROUP_MEMORY,
@@ -36,6 +37,9 @@ int nc_cgroup_find(struct nc_cgroup_host *host);
  * version 2. NULL: it is not, or none of ours. Borrows from host.
  */
 const char *nc_cgroup_top(const struct nc_cgroup_host *host, const char *controllers);
+
+/* Which directories these are, in a text of less than 300 bytes: the same for whoever is there. */
+void nc_cgroup_describe(const struct nc_cgroup_host *host, char *out, size_t size);
 
 void nc_cgroup_done(struct nc_cgroup_host *host);
 

@@ -1,4 +1,4 @@
-/* The group of one box: made with its limits, joined, read, reset, removed. */
+/* The group of one box: made with its limits, joined, read, removed. */
 #include "kernel/cgroup_box.h"
 
 #include <assert.h>
@@ -13,18 +13,16 @@
 #include "base/text.h"
 #include "kernel/cgroup_face.h"
 
-/*
- * What may stay charged to a group that is reset. The kernel charges in batches of 64 pages per CPU
- * and keeps what is left of them for the group, 0.5 to 0.8 MiB on two CPUs: no memory of the last
- * box, and there for the next one to use.
- */
-#define RESIDUE_MAX (2U * 1024 * 1024)
-
 static const struct nc_cgroup_limits no_limits = {0};
 
 static struct nc_cgroup_place place_of(const struct nc_cgroup *group, size_t tree)
 {
 	return (struct nc_cgroup_place){group->parent->tree[tree].fd, group->name};
+}
+
+static bool is_in(const struct nc_cgroup *group, size_t tree)
+{
+	return group->made & (1U << tree);
 }
 
 static void group_init(struct nc_cgroup *group)
@@ -76,7 +74,7 @@ int nc_cgroup_remove(struct nc_cgroup *group)
 		return 0;
 	for (size_t i = 0; i < group->parent->n_trees; i++) {
 		struct nc_cgroup_place place = place_of(group, i);
-		int r = group->made & (1U << i) ? nc_cgroup_place_remove(&place) : 0;
+		int r = is_in(group, i) ? nc_cgroup_place_remove(&place) : 0;
 
 		if (r == 0)
 			group->made &= ~(1U << i);
@@ -102,7 +100,7 @@ static int open_joins(struct nc_cgroup *group, struct nacre_err *err)
 		struct nc_cgroup_place place = place_of(group, i);
 		int *fd = tree->v2 ? &group->clone_fd : &group->join_fd[i];
 
-		if (*fd >= 0)
+		if (!is_in(group, i))
 			continue;
 		*fd = nc_cgroup_open_file(&place, tree->v2 ? "." : "tasks",
 			tree->v2 ? O_RDONLY | O_DIRECTORY : O_WRONLY);
@@ -119,7 +117,7 @@ static int open_gauges(struct nc_cgroup *group, struct nacre_err *err)
 		struct nc_cgroup_place place = place_of(group, group->parent->gauge[i].tree);
 		int fd;
 
-		if (group->gauge_fd[i] >= 0 || gauge->rare)
+		if (!is_in(group, group->parent->gauge[i].tree) || gauge->rare)
 			continue;
 		fd = gauge->writable ? nc_cgroup_open_file(&place, gauge->file, O_RDWR) : -EACCES;
 		if (gauge->writable)
@@ -192,7 +190,8 @@ static int set_limits(struct nc_cgroup *group, const struct nc_cgroup_limits *li
 				group->knob_fd[k], value, old == 0, in_use, parent->can};
 			int r;
 
-			if (!(parent->tree[i].controllers & (1U << k)) || value == old)
+			if (!is_in(group, i) || !(parent->tree[i].controllers & (1U << k)) ||
+				value == old)
 				continue;
 			r = faces[k].limit(&setting, err);
 			if (r < 0)
@@ -213,7 +212,8 @@ static int open_knobs(struct nc_cgroup *group, struct nacre_err *err)
 		size_t controller = i % NC_CGROUP_CONTROLLER_MAX;
 		struct nc_cgroup_place place = {tree->fd, group->name};
 
-		if (!(tree->controllers & (1U << controller)))
+		if (!is_in(group, i / NC_CGROUP_CONTROLLER_MAX) ||
+			!(tree->controllers & (1U << controller)))
 			continue;
 		for (size_t k = 0; k < NC_CGROUP_KNOBS_MAX; k++) {
 			const struct nc_cgroup_face *face = &faces_of(tree)[controller];
@@ -242,8 +242,9 @@ static int begin_limits(
 }
 
 /* name is its path below the parent. */
-static int make_group(const struct nc_cgroup_parent *parent, const char *name,
-	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
+static int make_group(const struct nc_cgroup_parent *parent, enum nc_cgroup_kind kind,
+	const char *name, const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group,
+	struct nacre_err *err)
 {
 	nc_cleanup(group_removep) struct nc_cgroup group = {0};
 	int r = check_limits(parent, limits ? limits : &no_limits, err);
@@ -254,6 +255,8 @@ static int make_group(const struct nc_cgroup_parent *parent, const char *name,
 	group.parent = parent;
 	(void)snprintf(group.name, sizeof(group.name), "%s", name);
 	for (size_t i = 0; i < parent->n_trees; i++) {
+		if (!(parent->tree[i].kinds & kind))
+			continue;
 		if (mkdirat(parent->tree[i].fd, name, 0755) < 0)
 			return nc_err_errno(err, -errno, "Make the control group '%s'", name);
 		group.made |= 1U << i;
@@ -279,12 +282,13 @@ static int check_name(const char *name, struct nacre_err *err)
 						 nc_text_quote(quoted, name));
 }
 
-int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
-	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err)
+int nc_cgroup_make(const struct nc_cgroup_parent *parent, enum nc_cgroup_kind kind,
+	const char *name, const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group,
+	struct nacre_err *err)
 {
 	int r = check_name(name, err);
 
-	return r < 0 ? r : make_group(parent, name, limits, ret_group, err);
+	return r < 0 ? r : make_group(parent, kind, name, limits, ret_group, err);
 }
 
 int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
@@ -295,14 +299,15 @@ int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
 
 	if (r == 0 && snprintf(path, sizeof(path), "%s/%s", above->name, name) >= (int)sizeof(path))
 		r = nc_err_errno(err, -ENAMETOOLONG, "Name a control group");
-	return r < 0 ? r : make_group(above->parent, path, limits, ret_group, err);
+	return r < 0 ? r
+		     : make_group(above->parent, NC_CGROUP_FOR_HOME, path, limits, ret_group, err);
 }
 
 int nc_cgroup_share(const struct nc_cgroup *group, struct nacre_err *err)
 {
 	for (size_t i = 0; i < group->parent->n_trees; i++) {
 		struct nc_cgroup_place place = place_of(group, i);
-		int r = group->parent->tree[i].v2
+		int r = is_in(group, i) && group->parent->tree[i].v2
 				? nc_cgroup_hand_down(&place, group->parent->tree[i].controllers)
 				: 0;
 
@@ -327,6 +332,8 @@ int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned)
 		bool v2 = group->parent->tree[i].v2;
 		int r = 0;
 
+		if (!is_in(group, i))
+			continue;
 		if (v2 && !cloned)
 			r = join_v2(group);
 		else if (!v2 && write(group->join_fd[i], "0", 1) < 0)
@@ -360,7 +367,9 @@ static int read_gauges(
 		const struct nc_cgroup_gauge *gauge = group->parent->gauge[i].gauge;
 		int r;
 
-		if ((reading == READ_TIME && !gauge->time) || (reading < READ_ALL && gauge->rare))
+		if (!is_in(group, group->parent->gauge[i].tree) ||
+			(reading == READ_TIME && !gauge->time) ||
+			(reading < READ_ALL && gauge->rare))
 			continue;
 		r = read_gauge(group, i, text, sizeof(text));
 		/* a counter of later kernels; a disk that counts nothing for groups, on some */
@@ -374,43 +383,14 @@ static int read_gauges(
 	return 0;
 }
 
-/* Never below 0: a counter that the kernel sums up per CPU may seem to go back for a moment. */
-static void subtract(uint64_t *value, uint64_t base)
-{
-	*value -= base < *value ? base : *value;
-}
-
-/* Since the group was made or reset. */
-static int read_since(
-	const struct nc_cgroup *group, enum reading reading, struct nc_cgroup_usage *ret_usage)
-{
-	const struct nc_cgroup_usage *base = &group->base;
-	struct nc_cgroup_usage usage;
-	int r = read_gauges(group, reading, &usage);
-
-	if (r < 0)
-		return r;
-	subtract(&usage.cpu_user_us, base->cpu_user_us);
-	subtract(&usage.cpu_system_us, base->cpu_system_us);
-	subtract(&usage.throttled_us, base->throttled_us);
-	subtract(&usage.oom_kills, base->oom_kills);
-	subtract(&usage.pids_refused, base->pids_refused);
-	subtract(&usage.io_read_bytes, base->io_read_bytes);
-	subtract(&usage.io_written_bytes, base->io_written_bytes);
-	if (group->reused)
-		usage.pids_peak = 0; /* the kernel cannot forget it */
-	*ret_usage = usage;
-	return 0;
-}
-
 int nc_cgroup_usage(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
 {
-	return read_since(group, READ_ALL, ret_usage);
+	return read_gauges(group, READ_ALL, ret_usage);
 }
 
 int nc_cgroup_bill(const struct nc_cgroup *group, struct nc_cgroup_usage *ret_usage)
 {
-	return read_since(group, READ_BILL, ret_usage);
+	return read_gauges(group, READ_BILL, ret_usage);
 }
 
 int nc_cgroup_cpu_us(const struct nc_cgroup *group, uint64_t *ret_us)
@@ -422,7 +402,6 @@ int nc_cgroup_cpu_us(const struct nc_cgroup *group, uint64_t *ret_us)
 	if (r < 0)
 		return r;
 	*ret_us = usage.cpu_user_us + usage.cpu_system_us;
-	subtract(ret_us, group->base.cpu_user_us + group->base.cpu_system_us);
 	return 0;
 }
 
@@ -454,125 +433,4 @@ int nc_cgroup_limit(
 	if (r < 0 && r != -EOPNOTSUPP)
 		return nc_err_errno(err, r, "Reset the memory peak of group '%s'", group->name);
 	return 0;
-}
-
-/* Makes the kernel give back what nobody uses any more: free batches, pages of files. */
-static void drain_memory(const struct nc_cgroup *group, uint64_t now_bytes)
-{
-	char text[24];
-
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)now_bytes);
-	for (size_t i = 0; i < group->parent->n_trees; i++) {
-		const struct nc_cgroup_tree *tree = &group->parent->tree[i];
-		struct nc_cgroup_place place = place_of(group, i);
-
-		if (!(tree->controllers & (1U << NC_CGROUP_MEMORY)))
-			continue;
-		/* what came of it is read afterwards */
-		if (tree->v2)
-			(void)nc_cgroup_write_file(&place, "memory.reclaim", text);
-		else
-			(void)nc_cgroup_write_file(&place, "memory.force_empty", "0");
-	}
-}
-
-static int check_no_groups_below(const struct nc_cgroup *group)
-{
-	for (size_t i = 0; i < group->parent->n_trees; i++) {
-		struct stat status;
-
-		if (fstatat(group->parent->tree[i].fd, group->name, &status, AT_SYMLINK_NOFOLLOW) <
-			0)
-			return -errno;
-		if (status.st_nlink > 2)
-			return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
-/*
- * Linux 6.18 kills whoever is cloned by CLONE_INTO_CGROUP into a group on which cgroup.kill was
- * ever used: it compares the number of kills with that of the cloning process's own group, taking
- * it for a kill in the middle of the fork. So the directory is made anew, which on a hybrid host
- * costs CPU time alone; with controllers a new group is as good.
- */
-static int renew_killed(struct nc_cgroup *group)
-{
-	const struct nc_cgroup_parent *parent = group->parent;
-	struct nc_cgroup_place place;
-	int r;
-
-	if (!group->killed)
-		return 0;
-	assert(parent->tree[0].v2);
-	if (parent->tree[0].controllers)
-		return -EOPNOTSUPP;
-	place = place_of(group, 0);
-	group->clone_fd = nc_fd_close(group->clone_fd);
-	for (size_t i = 0; i < parent->n_gauges; i++)
-		if (parent->gauge[i].tree == 0)
-			group->gauge_fd[i] = nc_fd_close(group->gauge_fd[i]);
-	r = nc_cgroup_place_remove(&place);
-	if (r < 0)
-		return r;
-	group->made &= ~1U;
-	if (mkdirat(place.fd, place.name, 0755) < 0)
-		return -errno;
-	group->made |= 1U;
-	group->killed = false;
-	return open_gauges(group, NULL);
-}
-
-/* Forgets the memory peak. The group is empty. */
-static int reset_memory(struct nc_cgroup *group)
-{
-	uint64_t deadline_ns = nc_clock_ns() + NC_CGROUP_STEP_MS * NC_NS_PER_MS;
-	struct nc_cgroup_usage usage;
-	unsigned int moment_us = 0;
-	int r;
-
-	if (!(group->parent->can & NC_CGROUP_CAN_MEMORY))
-		return 0;
-	if (!group->peak_resets)
-		return -EOPNOTSUPP; /* without waiting for what follows */
-	/* mappings and page tables of the dead are freed some grace periods (RCU) later */
-	while ((r = read_gauges(group, READ_ALL, &usage)) == 0 &&
-		usage.memory_now_bytes > RESIDUE_MAX) {
-		if (nc_clock_ns() >= deadline_ns)
-			return -EOPNOTSUPP;
-		if (moment_us == 0)
-			drain_memory(group, usage.memory_now_bytes);
-		nc_cgroup_pause(&moment_us);
-	}
-	return r < 0 ? r : forget_peak(group);
-}
-
-int nc_cgroup_reset(
-	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
-{
-	int r = check_limits(group->parent, limits ? limits : &no_limits, err);
-
-	if (r < 0)
-		return r;
-	r = nc_cgroup_is_empty(group);
-	if (r == 0)
-		r = -EBUSY;
-	if (r > 0)
-		r = check_no_groups_below(group);
-	if (r == 0)
-		r = renew_killed(group);
-	if (r == 0)
-		r = reset_memory(group);
-	if (r == 0 && group->parent->can & NC_CGROUP_CAN_FREEZE)
-		r = nc_cgroup_freeze(group, false);
-	if (r == 0)
-		r = read_gauges(group, READ_ALL, &group->base);
-	/* a zombie counts until it is reaped, and would count against the next box */
-	if (r == 0 && group->base.pids_now > 0)
-		r = -EBUSY;
-	if (r < 0)
-		return nc_err_errno(err, r, "Reset the control group '%s'", group->name);
-	group->reused = true;
-	r = begin_limits(group, limits, err);
-	return r < 0 ? r : open_joins(group, err);
 }

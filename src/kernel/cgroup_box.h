@@ -5,10 +5,11 @@
  * and makes one group per box below it. Which hierarchies there are is decided once, at the
  * opening: controllers of version 1 where they are mounted, of version 2 where it can hand them
  * down, and the version 2 tree in any case, because it kills, freezes and counts CPU time without a
- * controller.
+ * controller. Each costs every box that has a group in it: which of them that is depends on what
+ * will be in the box, enum nc_cgroup_kind.
  *
- *	nc_cgroup_parent_open(&parent, id, &err);
- *	nc_cgroup_make(&parent, "bx_1", &limits, &group, &err);
+ *	nc_cgroup_parent_open(&parent, id, lasting, &err);
+ *	nc_cgroup_make(&parent, kind, "bx_1", &limits, &group, &err);
  *		or with NULL, and nc_cgroup_limit(&group, &limits, &err) when they are known
  *	clone3(CLONE_INTO_CGROUP if group.clone_fd >= 0, .cgroup = group.clone_fd)
  *		child: nc_cgroup_join_self(&group, group.clone_fd >= 0), then everything else
@@ -16,7 +17,7 @@
  *	...
  *	nc_cgroup_kill(&group); nc_cgroup_wait_empty(&group, deadline); wait for the children;
  *	nc_cgroup_usage(&group, &usage);
- *	nc_cgroup_reset(&group, &limits) or nc_cgroup_remove(&group);
+ *	nc_cgroup_remove(&group);
  *	nc_cgroup_parent_close(&parent);
  *
  * For a process with one thread. Nothing here sends a signal to a pid of 1 or less or to ourselves.
@@ -55,9 +56,22 @@ enum nc_cgroup_can {
 	NC_CGROUP_CAN_CLONE = 1 << 8, /* clone3() into the group; see struct nc_cgroup */
 };
 
+/* What a group is for; as bits where several are meant. */
+enum nc_cgroup_kind {
+	NC_CGROUP_FOR_ONE = 1 << 0, /* a program that is cloned into it */
+	/*
+	 * A program that comes in by writing. Where version 1 can do all of it, it is in none of
+	 * version 2: its way in waits for the kernel (RCU) with the lock of all groups held.
+	 */
+	NC_CGROUP_FOR_LOAN = 1 << 1,
+	NC_CGROUP_FOR_HOME = 1 << 2, /* groups below it, of a box whose I/O is asked for */
+	NC_CGROUP_FOR_ALL = NC_CGROUP_FOR_ONE | NC_CGROUP_FOR_LOAN | NC_CGROUP_FOR_HOME,
+};
+
 /* One hierarchy. */
 struct nc_cgroup_tree {
 	bool v2;
+	unsigned int kinds;	  /* enum nc_cgroup_kind: the groups that are made in it */
 	unsigned int controllers; /* bits, 1 << enum nc_cgroup_controller */
 	int above_fd;		  /* the directory in which "nacre-<id>" is */
 	int fd;			  /* that one; the groups' directories are in it */
@@ -88,7 +102,7 @@ struct nc_cgroup_limits {
 	uint64_t cpu_milli;    /* thousandths of one CPU */
 };
 
-/* What a group has used since it was made or reset; 0 also where parent->can lacks the counter. */
+/* What a group has used since it was made; 0 also where parent->can lacks the counter. */
 struct nc_cgroup_usage {
 	uint64_t cpu_user_us;
 	uint64_t cpu_system_us;
@@ -97,7 +111,7 @@ struct nc_cgroup_usage {
 	uint64_t memory_now_bytes; /* what is left of files and of the kernel's caches included */
 	uint64_t oom_kills; /* processes that the kernel killed for want of memory, or one more */
 	uint64_t pids_now;
-	uint64_t pids_peak;    /* 0: not known (before Linux 6.11, and in a group that was reset) */
+	uint64_t pids_peak;    /* 0: not known (before Linux 6.11) */
 	uint64_t pids_refused; /* forks that failed at the limit */
 	uint64_t io_read_bytes;
 	uint64_t io_written_bytes;
@@ -118,17 +132,15 @@ struct nc_cgroup {
 	int knob_fd[NC_CGROUP_CONTROLLER_MAX][NC_CGROUP_KNOBS_MAX];
 	int gauge_fd[NC_CGROUP_GAUGES_MAX];
 	bool peak_resets; /* the kernel can forget the memory peak */
-	bool killed;	  /* by cgroup.kill: whoever is cloned into it dies, see cgroup_box.c */
 	bool rests;	  /* its gauges are opened when they are read */
-	bool reused;	  /* reset at least once: counters are differences from base */
 	struct nc_cgroup_limits limits;
-	struct nc_cgroup_usage base;
 };
 
 /*
  * Finds the hierarchies of this process and makes "nacre-<id>" in them. What cannot be had is
  * missing in parent->can and is no error: an ordinary user gets what was delegated to him, which is
  * the groups that he is in and may write to. He may enter a user namespace afterwards.
+ * Without lasting, hierarchies that are good for loans and homes alone are left out.
  *
  * A version 2 group that holds processes cannot hand controllers down. If ours does, the top of the
  * mounted tree is taken instead, by those who may. Otherwise, if this process is the only one in
@@ -139,11 +151,12 @@ struct nc_cgroup {
  *
  * -EINVAL: a bad id; -EEXIST: somebody has this id, or left it (nc_cgroup_sweep from another id).
  */
-int nc_cgroup_parent_open(struct nc_cgroup_parent *parent, const char *id, struct nacre_err *err);
+int nc_cgroup_parent_open(
+	struct nc_cgroup_parent *parent, const char *id, bool lasting, struct nacre_err *err);
 
 /* The same with hierarchies that were found before, or are a part of them; borrows host. */
 int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host,
-	const char *id, struct nacre_err *err);
+	const char *id, bool lasting, struct nacre_err *err);
 
 /*
  * Removes the parent's directories, which stay if there are groups in them, and closes it. After a
@@ -152,13 +165,14 @@ int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cg
 void nc_cgroup_parent_close(struct nc_cgroup_parent *parent);
 
 /*
- * Finds "nacre-<id>" of other ids beside ours, asks is_dead for each, and of those that are dead
- * kills what is inside and removes it all. Those that another user has made are not even asked for.
- * is_dead must be sure: `nacre doctor` makes such groups too, for a moment (ids "pr_..."). Goes on
- * after failures and returns the first; otherwise the number of directories removed (one per
- * hierarchy). A process that does not die holds it up for half a second.
+ * Finds "nacre-<id>" of other ids than our own in all hierarchies, whichever of them we use, asks
+ * is_dead for each, and of those that are dead kills what is inside and removes it all. Those that
+ * another user has made are not even asked for. is_dead must be sure: `nacre doctor` makes such
+ * groups too, for a moment (ids "pr_..."). Goes on after failures and returns the first; otherwise
+ * the number of directories removed (one per hierarchy). A process that does not die holds it up
+ * for half a second. host is as it was before nc_cgroup_parent_open.
  */
-int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
+int nc_cgroup_sweep(const struct nc_cgroup_host *host, const char *own_id,
 	bool (*is_dead)(const char *id, void *context), void *context);
 
 /*
@@ -171,8 +185,9 @@ int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
  * when memory runs out; version 1 counts both together and kills one process at a time, so the
  * caller kills the rest when oom_kills goes up.
  */
-int nc_cgroup_make(const struct nc_cgroup_parent *parent, const char *name,
-	const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group, struct nacre_err *err);
+int nc_cgroup_make(const struct nc_cgroup_parent *parent, enum nc_cgroup_kind kind,
+	const char *name, const struct nc_cgroup_limits *limits, struct nc_cgroup *ret_group,
+	struct nacre_err *err);
 
 /*
  * Lets groups be made below this one, in which no process may be: its limits hold for all of them
@@ -219,7 +234,7 @@ int nc_cgroup_join_self(const struct nc_cgroup *group, bool cloned);
 
 /*
  * Closes the descriptors for joining, when nobody will join any more: every open descriptor of the
- * spawner costs each of its forks about 60 ns. nc_cgroup_reset opens them again.
+ * spawner costs each of its forks about 60 ns.
  */
 void nc_cgroup_join_close(struct nc_cgroup *group);
 
@@ -254,7 +269,7 @@ void nc_cgroup_unthrottle(const struct nc_cgroup *group);
  * Sends SIGKILL to everything in the group, in a way that nothing can escape by forking. With
  * cgroup.kill this returns at once, and what was killed goes on dying for a moment; without it the
  * group is frozen, killed and thawed until it is empty. -ETIMEDOUT: not empty after 200 ms;
- * -EOPNOTSUPP: the group is in no hierarchy at all. Nobody may join any more, until a reset.
+ * -EOPNOTSUPP: the group is in no hierarchy at all. Nobody may join any more.
  */
 int nc_cgroup_kill(struct nc_cgroup *group);
 
@@ -269,18 +284,6 @@ int nc_cgroup_wait_empty(const struct nc_cgroup *group, uint64_t deadline_ns);
  * 200 ms: -ETIMEDOUT then, with the freezing under way. -EOPNOTSUPP: there is no way to freeze.
  */
 int nc_cgroup_freeze(const struct nc_cgroup *group, bool frozen);
-
-/*
- * Makes an emptied group as good as new for the next box, with these limits (NULL: as with
- * nc_cgroup_make). -EBUSY: processes or
- * unreaped zombies are in it; -EOPNOTSUPP: it cannot be as new (the kernel does not forget the
- * memory peak: version 2 before Linux 6.12; a version 2 group with controllers was killed; more
- * than 2 MiB stay charged, which is more than the kernel's batches, so it may be memory of the last
- * box). What stays below that shows in the two memory numbers of the next box. After any failure
- * the group is good only for _remove.
- */
-int nc_cgroup_reset(
-	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err);
 
 /*
  * Removes the group, and groups below it that a crash left. Must succeed when every process is

@@ -247,14 +247,19 @@ int nc_cgroup_place_kill(const struct nc_cgroup_place *place, bool v2)
 static int main_tree(const struct nc_cgroup *group, struct nc_cgroup_place *place, bool *ret_v2)
 {
 	const struct nc_cgroup_parent *parent = group->parent;
-	size_t best = 0;
+	size_t best = NC_CGROUP_TREES_MAX;
 
-	if (!parent || parent->n_trees == 0)
+	for (size_t i = 0; parent && i < parent->n_trees; i++) {
+		if (!(group->made & (1U << i)))
+			continue;
+		if (best == NC_CGROUP_TREES_MAX ||
+			parent->tree[i].controllers & (1U << NC_CGROUP_FREEZER))
+			best = i;
+		if (parent->tree[i].v2)
+			break;
+	}
+	if (best == NC_CGROUP_TREES_MAX)
 		return -EOPNOTSUPP;
-	if (!parent->tree[0].v2)
-		for (size_t i = 0; i < parent->n_trees; i++)
-			if (parent->tree[i].controllers & (1U << NC_CGROUP_FREEZER))
-				best = i;
 	place->fd = parent->tree[best].fd;
 	place->name = group->name;
 	*ret_v2 = parent->tree[best].v2;
@@ -284,7 +289,6 @@ int nc_cgroup_kill(struct nc_cgroup *group)
 
 	if (r < 0)
 		return r;
-	group->killed |= v2;
 	return nc_cgroup_place_kill(&place, v2);
 }
 
@@ -313,7 +317,8 @@ int nc_cgroup_is_empty(const struct nc_cgroup *group)
 	/* all of them: a child that died while joining may have been in some only */
 	for (size_t i = 0; parent && i < parent->n_trees; i++) {
 		struct nc_cgroup_place place = {parent->tree[i].fd, group->name};
-		int r = nc_cgroup_place_busy(&place, parent->tree[i].v2);
+		int r = group->made & (1U << i) ? nc_cgroup_place_busy(&place, parent->tree[i].v2)
+						: 0;
 
 		if (r != 0)
 			return r < 0 ? r : 0;

@@ -226,32 +226,42 @@ static bool not_for_us(int error)
 	return error == -EACCES || error == -EPERM || error == -EROFS || error == -ENOENT;
 }
 
-/* Whether this controller of version 1 is to be used. */
-static bool wants_v1(
-	const struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host, size_t controller)
-{
-	bool v2 = parent->n_trees && parent->tree[0].v2;
+/* What the hierarchies of version 1 are chosen by. */
+struct v1 {
+	const struct nc_cgroup_host *host;
+	bool beside_v2, lasting;
+};
 
-	/* the version 2 tree does the same, and every hierarchy costs each box a join */
-	if (v2 && (controller == NC_CGROUP_FREEZER || controller == NC_CGROUP_CPUACCT))
-		return false;
-	return host->v1_dir[controller] != NULL;
+/* The groups that are made where this controller is, enum nc_cgroup_kind. */
+static unsigned int kinds_of(const struct v1 *v1, size_t controller)
+{
+	if (!v1->host->v1_dir[controller])
+		return 0;
+	if (controller == NC_CGROUP_IO)
+		return v1->lasting ? NC_CGROUP_FOR_HOME : 0;
+	/* the version 2 tree does the same */
+	if (v1->beside_v2 && (controller == NC_CGROUP_FREEZER || controller == NC_CGROUP_CPUACCT))
+		return v1->lasting ? NC_CGROUP_FOR_LOAN : 0;
+	return NC_CGROUP_FOR_ALL;
 }
 
 /* A hierarchy of version 1 with the controllers in it, of which this is the first. */
-static int add_v1(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host, size_t first)
+static int add_v1(struct nc_cgroup_parent *parent, const struct v1 *v1, size_t first)
 {
+	char *const *dir = v1->host->v1_dir;
 	struct nc_cgroup_tree *tree = &parent->tree[parent->n_trees];
 	struct nc_cgroup_place place;
-	int r = tree_open(tree, parent, host->v1_dir[first], false);
+	int r = tree_open(tree, parent, dir[first], false);
 
 	if (r < 0)
 		return not_for_us(r) ? 0 : r;
 	place = (struct nc_cgroup_place){tree->fd, "."};
 	for (size_t i = first; i < NC_CGROUP_CONTROLLER_MAX; i++)
-		if (wants_v1(parent, host, i) && nc_streq(host->v1_dir[i], host->v1_dir[first]) &&
-			nc_cgroup_has_file(&place, nc_cgroup_v1[i].file))
+		if (kinds_of(v1, i) && nc_streq(dir[i], dir[first]) &&
+			nc_cgroup_has_file(&place, nc_cgroup_v1[i].file)) {
 			tree->controllers |= 1U << i;
+			tree->kinds |= kinds_of(v1, i);
+		}
 	if (tree->controllers)
 		parent->n_trees++;
 	else
@@ -259,18 +269,20 @@ static int add_v1(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *
 	return 0;
 }
 
-static int add_all_v1(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host)
+static int add_all_v1(
+	struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host, bool lasting)
 {
+	const struct v1 v1 = {host, parent->n_trees && parent->tree[0].v2, lasting};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < NC_CGROUP_CONTROLLER_MAX; i++) {
-		bool first = wants_v1(parent, host, i);
+		bool first = kinds_of(&v1, i) != 0;
 
 		/* those of one hierarchy were found on one line: the paths are the same text */
 		for (size_t k = 0; first && k < i; k++)
-			first = !host->v1_dir[k] || !nc_streq(host->v1_dir[k], host->v1_dir[i]);
+			first = !kinds_of(&v1, k) || !nc_streq(host->v1_dir[k], host->v1_dir[i]);
 		if (first)
-			r = add_v1(parent, host, i);
+			r = add_v1(parent, &v1, i);
 	}
 	return r;
 }
@@ -325,8 +337,21 @@ static int add_v2(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *
 	}
 	if (lacks_limits(&own, host))
 		step_down(&own, wanted_of(host));
+	own.kinds = NC_CGROUP_FOR_ALL;
 	parent->tree[parent->n_trees++] = own;
 	return 0;
+}
+
+/* Programs that come in by writing need no version 2 where version 1 does all that it would. */
+static void spare_v2(struct nc_cgroup_parent *parent)
+{
+	unsigned int all = parent->tree[0].controllers, v1 = 0;
+
+	for (size_t i = 1; i < parent->n_trees; i++)
+		v1 |= parent->tree[i].controllers;
+	all |= 1U << NC_CGROUP_FREEZER | 1U << NC_CGROUP_CPUACCT;
+	if ((all & ~v1) == 0)
+		parent->tree[0].kinds &= ~(unsigned int)NC_CGROUP_FOR_LOAN;
 }
 
 static void add_gauge(
@@ -370,7 +395,7 @@ static void look_at_tree(struct nc_cgroup_parent *parent, size_t index)
 }
 
 int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cgroup_host *host,
-	const char *id, struct nacre_err *err)
+	const char *id, bool lasting, struct nacre_err *err)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 	int r = 0;
@@ -383,11 +408,13 @@ int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cg
 	if (host->v2_dir)
 		r = add_v2(parent, host);
 	if (r == 0)
-		r = add_all_v1(parent, host);
+		r = add_all_v1(parent, host, lasting);
 	if (r < 0) {
 		nc_cgroup_parent_close(parent);
 		return nc_err_errno(err, r, "Make the control group " PREFIX "%s", id);
 	}
+	if (parent->n_trees && parent->tree[0].v2)
+		spare_v2(parent);
 	for (size_t i = 0; i < parent->n_trees; i++)
 		look_at_tree(parent, i);
 	/* a kernel that cannot swap has no such file, and nothing to limit */
@@ -396,14 +423,15 @@ int nc_cgroup_parent_open_on(struct nc_cgroup_parent *parent, const struct nc_cg
 	return 0;
 }
 
-int nc_cgroup_parent_open(struct nc_cgroup_parent *parent, const char *id, struct nacre_err *err)
+int nc_cgroup_parent_open(
+	struct nc_cgroup_parent *parent, const char *id, bool lasting, struct nacre_err *err)
 {
 	struct nc_cgroup_host host = {0};
 	int r = nc_cgroup_find(&host);
 
 	if (r < 0)
 		return nc_err_errno(err, r, "Find the control groups");
-	r = nc_cgroup_parent_open_on(parent, &host, id, err);
+	r = nc_cgroup_parent_open_on(parent, &host, id, lasting, err);
 	nc_cgroup_done(&host);
 	return r;
 }
@@ -416,9 +444,8 @@ void nc_cgroup_parent_close(struct nc_cgroup_parent *parent)
 }
 
 struct sweep {
-	const struct nc_cgroup_parent *parent;
+	const char *own_id;
 	bool v2;
-	uid_t uid; /* who has made our directory */
 	bool (*is_dead)(const char *id, void *context);
 	void *context;
 	int removed;
@@ -443,9 +470,9 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 	struct stat status;
 	int r;
 
-	if (!id || !nc_cgroup_name_ok(id) || nc_streq(id, sweep->parent->id) ||
+	if (!id || !nc_cgroup_name_ok(id) || nc_streq(id, sweep->own_id) ||
 		fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-		status.st_uid != sweep->uid || !sweep->is_dead(id, sweep->context))
+		status.st_uid != geteuid() || !sweep->is_dead(id, sweep->context))
 		return 0;
 	r = nc_cgroup_place_kill(&place, sweep->v2);
 	if (r == 0)
@@ -460,26 +487,32 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 	return 0;
 }
 
-int nc_cgroup_sweep(const struct nc_cgroup_parent *parent,
+static void sweep_dir(struct sweep *sweep, const char *dir, bool v2)
+{
+	cleanup_close int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct nc_cgroup_place place = {fd, "."};
+	int r = fd < 0 ? -errno : 0;
+
+	sweep->v2 = v2;
+	if (r == 0)
+		r = nc_cgroup_place_each(&place, sweep_one, sweep);
+	if (r < 0 && !not_for_us(r) && sweep->error == 0)
+		sweep->error = r;
+}
+
+int nc_cgroup_sweep(const struct nc_cgroup_host *host, const char *own_id,
 	bool (*is_dead)(const char *id, void *context), void *context)
 {
-	struct sweep sweep = {.parent = parent, .is_dead = is_dead, .context = context};
+	struct sweep sweep = {.own_id = own_id, .is_dead = is_dead, .context = context};
 
 	/* version 2 first, where everything is killed at once */
-	for (size_t i = 0; i < parent->n_trees; i++) {
-		struct nc_cgroup_place above = {parent->tree[i].above_fd, "."};
-		struct stat own = {0}, status;
-		int r = 0;
-
-		if (fstat(above.fd, &status) < 0 || fstat(parent->tree[i].fd, &own) < 0)
-			r = -errno;
-		sweep.v2 = parent->tree[i].v2;
-		sweep.uid = own.st_uid;
-		/* with one directory in it, ours, it need not be read */
-		if (r == 0 && status.st_nlink > 3)
-			r = nc_cgroup_place_each(&above, sweep_one, &sweep);
-		if (r < 0 && sweep.error == 0)
-			sweep.error = r;
-	}
+	if (host->v2_dir)
+		sweep_dir(&sweep, host->v2_dir, true);
+	if (host->v2_dir && !nc_streq(host->v2_dir, host->v2_top))
+		sweep_dir(&sweep, host->v2_top, true);
+	/* what is twice in one hierarchy is found once */
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		if (host->v1_dir[i])
+			sweep_dir(&sweep, host->v1_dir[i], false);
 	return sweep.error < 0 ? sweep.error : sweep.removed;
 }

@@ -558,6 +558,8 @@ static int collect_lend(struct nc_box *box, int *fds)
 			return fds[n];
 	}
 	for (size_t i = 0; group && i < group->parent->n_trees && n < NC_LEND_FDS_MAX; i++) {
+		if (!(group->made & (1U << i)))
+			continue;
 		fds[n] = group->parent->tree[i].v2
 				 ? openat(group->clone_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC)
 				 : nc_fd_dup(group->join_fd[i]);

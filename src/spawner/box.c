@@ -110,7 +110,7 @@ static int make_shared(
 	int r;
 
 	nc_birth_limits(&nursery->cgroups, &box->order->order.limits, &limits);
-	r = nc_cgroup_make(&nursery->cgroups, name, &limits, &box->shared, err);
+	r = nc_cgroup_make(&nursery->cgroups, NC_CGROUP_FOR_HOME, name, &limits, &box->shared, err);
 	nc_cgroup_rest(&box->shared);
 	return r < 0 ? r : nc_cgroup_share(&box->shared, err);
 }
@@ -121,6 +121,10 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, const stru
 	struct nacre_err *err)
 {
 	static uint64_t counter;
+	/* a zygote is where its children come from: no group of it may have them left in it */
+	bool loan =
+		box->lender_id > 0 || (box->order && (box->order->order.flags & NC_ORDER_ZYGOTE));
+	enum nc_cgroup_kind kind = loan ? NC_CGROUP_FOR_LOAN : NC_CGROUP_FOR_ONE;
 	char name[32];
 	int r = nc_groups_open(nursery, err);
 
@@ -135,7 +139,7 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, const stru
 	}
 	return home->shared.parent
 		       ? nc_cgroup_make_below(&home->shared, name, NULL, &box->group, err)
-		       : nc_cgroup_make(&nursery->cgroups, name, NULL, &box->group, err);
+		       : nc_cgroup_make(&nursery->cgroups, kind, name, NULL, &box->group, err);
 }
 
 static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,

@@ -34,9 +34,12 @@ struct nc_nursery {
 	unsigned int uid, gid; /* whose ids a box without a range maps */
 	struct nc_locks locks;
 	bool is_filtered; /* whatever is forked has our filter beneath its own */
+	bool lasting;	  /* boxes that stay, and zygotes, are to come */
 	bool groups_open, groups_swept;
-	struct nc_cgroup_parent cgroups; /* can is 0 where there are none */
-	struct nc_scratch scratch;	 /* where process boxes work */
+	struct nc_cgroup_host cgroup_host; /* until what others have left there is swept */
+	char place[300];		   /* the same, as our lock has it */
+	struct nc_cgroup_parent cgroups;   /* can is 0 where there are none */
+	struct nc_scratch scratch;	   /* where process boxes work */
 	struct nc_cradle cradle;
 	struct nc_kept_frame frame;    /* what the roots of usual boxes are copied from */
 	int bind_fd[NC_BOX_BINDS_MAX]; /* what the caller allows boxes to be shown */

@@ -1,7 +1,7 @@
 /*
  * nacre-spawner: the parent of the unprivileged side and of all boxes, and the only privilege.
  *
- *	nacre-spawner WORKER READY BINDS[,WITNESS[,HEIRS[,PATIENCE]]] [ARGUMENT...]
+ *	nacre-spawner WORKER READY BINDS[,WITNESS[,HEIRS[,PATIENCE[,LASTING]]]] [ARGUMENT...]
  *
  * Theory of operation: `nacre` forks; the child becomes the worker, without privilege, and the
  * parent becomes this program, with one end of a socket pair as descriptor 3. We do what the worker
@@ -15,7 +15,8 @@
  * nacre-recorder, which is told of births and deaths and never answers; 0: there is none. HEIRS
  * descriptors from 32 on are handed to each worker that is started, which finds them from 4 on.
  * PATIENCE is how many seconds a worker that is told to terminate may take to finish; it is told of
- * hang-ups too. 0: it is killed at once.
+ * hang-ups too. 0: it is killed at once. LASTING is 1 where boxes that stay and zygotes are to
+ *come.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
  * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
@@ -201,7 +202,7 @@ static int note_witness(uint64_t fd)
 /* What we were started with: see the top of this file. */
 static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 {
-	enum { BINDS, WITNESS, HEIRS, PATIENCE, GIVEN };
+	enum { BINDS, WITNESS, HEIRS, PATIENCE, LASTING, GIVEN };
 	uint64_t ready, given[GIVEN] = {0};
 
 	if (argc < 4 || nc_parse_u64(argv[1], 0, INT32_MAX, ret_worker) < 0 || *ret_worker == 1 ||
@@ -213,6 +214,7 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 		note_witness(given[WITNESS]) < 0 || close_later(HEIRS_FD, given[HEIRS]) < 0)
 		return -EINVAL;
 	spawner.ready = ready;
+	spawner.nursery.lasting = given[LASTING];
 	spawner.patience_ns = given[PATIENCE] * NC_NS_PER_S;
 	if (argc > 4) {
 		spawner.worker.argv = argv + 4;

@@ -79,8 +79,9 @@ _Noreturn static void become_spawner(
 
 	(void)snprintf(pid, sizeof(pid), "%d", (int)worker);
 	(void)snprintf(ready, sizeof(ready), "%u", setup->ready);
-	(void)snprintf(given, sizeof(given), "%zu,%d,%zu,%u", setup->n_binds,
-		setup->witness_fd > 0 ? WITNESS_FD : 0, setup->n_heirs, setup->patience_s);
+	(void)snprintf(given, sizeof(given), "%zu,%d,%zu,%u,%d", setup->n_binds,
+		setup->witness_fd > 0 ? WITNESS_FD : 0, setup->n_heirs, setup->patience_s,
+		setup->lasting);
 	for (size_t i = 0; setup->again && setup->again[i] && i < AGAIN_MAX; i++)
 		argv[4 + i] = setup->again[i];
 	if (place_descriptors(socket_fd, setup) == 0)

@@ -34,6 +34,7 @@ struct nc_spawn_setup {
 	size_t n_heirs;
 	unsigned int
 		patience_s; /* that it has to finish when we are told to terminate, below 4096 */
+	bool lasting;	    /* boxes that stay, and zygotes, are to come */
 };
 
 /*

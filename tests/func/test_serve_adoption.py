@@ -1,6 +1,7 @@
 """kill -9 of the daemon: the spawner starts it again, and sandboxes with all that runs in them live on."""
 
 import os
+import pathlib
 import random
 import re
 import signal
@@ -12,7 +13,7 @@ import time
 import pytest
 
 from conftest import NACRE, environment, open_way
-from leftovers import lives
+from leftovers import lives, our_groups
 from serving import Daemon, descriptors, events_of
 from test_network import host, needs_curl  # noqa: F401: a fixture
 from test_sandboxes import Sandbox, USER
@@ -387,6 +388,20 @@ def test_the_spawners_death_is_the_end_of_all(tmp_path):
         assert daemon.get(box.path()).status == 404 and daemon.get(f"/v1/history/{job}").json()["status"] == "lost"
         assert Sandbox(daemon).run("echo afresh")["stdout"] == "afresh\n"
     subprocess.run([NACRE, "exec", "--", "true"], env=environment(tmp_path), check=True, capture_output=True)  # sweeps
+
+
+def test_what_a_killed_daemon_leaves_is_swept_by_whoever_comes(tmp_path):
+    """Also by one that has no use for half of those hierarchies itself."""
+    with Daemon(tmp_path) as daemon:
+        Sandbox(daemon).run("true")
+        found = re.search(r"nacre-(sp_\w+)", "".join(pathlib.Path(f"/proc/{pid}/cgroup").read_text() for pid in children(daemon)))
+        if not found:
+            pytest.skip("no control groups here")
+        assert [path for path in our_groups() if path.endswith(found.group(0))]
+        os.kill(daemon.process.pid, signal.SIGKILL)
+        daemon.process.wait(20)
+        subprocess.run([NACRE, "exec", "--", "true"], env=environment(tmp_path), check=True, capture_output=True)
+        assert [path for path in our_groups() if found.group(1) in path] == []
 
 
 def test_a_ledger_that_a_hostile_worker_wrote(tmp_path):

@@ -30,6 +30,7 @@
 #define LONG_NS (20 * NC_NS_PER_S) /* for what must happen, on a slow machine too */
 
 static bool only_v1;
+static enum nc_cgroup_kind kind = NC_CGROUP_FOR_HOME;
 static char run_id[NC_ID_SIZE]; /* part of the id of every parent made here */
 static struct nc_cgroup_parent parent;
 static struct nc_cgroup_host host;
@@ -46,7 +47,7 @@ static const char *parent_id(const char *suffix)
 static void open_parent(struct nc_cgroup_parent *ret_parent, const char *suffix)
 {
 	struct nacre_err err = {0};
-	int r = nc_cgroup_parent_open_on(ret_parent, &host, parent_id(suffix), &err);
+	int r = nc_cgroup_parent_open_on(ret_parent, &host, parent_id(suffix), true, &err);
 
 	if (r < 0)
 		fail_msg("%s", err.message);
@@ -93,7 +94,7 @@ static int teardown(void **state)
 	left = nftw("/sys/fs/cgroup", find_left, 16, FTW_PHYS) != 0;
 	if (left) { /* after a test that failed */
 		open_parent(&parent, "z");
-		(void)nc_cgroup_sweep(&parent, is_of_this_run, NULL);
+		(void)nc_cgroup_sweep(&host, parent.id, is_of_this_run, NULL);
 		nc_cgroup_parent_close(&parent);
 	}
 	nc_cgroup_done(&host);
@@ -113,7 +114,7 @@ static struct nc_cgroup make(const struct nc_cgroup_limits *limits)
 	struct nc_cgroup group = {0};
 	struct nacre_err err = {0};
 
-	if (nc_cgroup_make(&parent, "bx_1", limits, &group, &err) < 0)
+	if (nc_cgroup_make(&parent, kind, "bx_1", limits, &group, &err) < 0)
 		fail_msg("%s", err.message);
 	return group;
 }
@@ -443,9 +444,8 @@ static bool memory_is_v2(void)
 static void test_limits_read_back(void **state)
 {
 	/* neither a whole number of pages nor a quota that fits the usual period */
-	const struct nc_cgroup_limits limits = {64 * MIB + 100, 17, 5}, none = {0};
+	const struct nc_cgroup_limits limits = {64 * MIB + 100, 17, 5};
 	struct nc_cgroup group;
-	struct nacre_err err = {0};
 
 	(void)state;
 	need(NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_SWAP | NC_CGROUP_CAN_CPU | NC_CGROUP_CAN_PIDS);
@@ -463,14 +463,6 @@ static void test_limits_read_back(void **state)
 		assert_string_equal(file_of(&group, "memory.memsw.limit_in_bytes"), "67108864\n");
 		assert_string_equal(file_of(&group, "cpu.cfs_quota_us"), "5000\n");
 		assert_string_equal(file_of(&group, "cpu.cfs_period_us"), "1000000\n");
-	}
-	if (nc_cgroup_reset(&group, &none, &err) == 0) {
-		assert_string_equal(file_of(&group, "pids.max"), "max\n");
-		if (!memory_is_v2()) {
-			assert_string_equal(file_of(&group, "cpu.cfs_quota_us"), "-1\n");
-			assert_string_equal(file_of(&group, "cpu.cfs_period_us"), "100000\n");
-			assert_true(strlen(file_of(&group, "memory.memsw.limit_in_bytes")) > 18);
-		}
 	}
 	end(&group);
 }
@@ -601,7 +593,8 @@ static int kill_by_list(struct nc_cgroup *group)
 	size_t tree = 0;
 
 	for (size_t i = 0; i < parent.n_trees; i++)
-		if (parent.tree[i].controllers & (1U << NC_CGROUP_FREEZER))
+		if (group->made & (1U << i) &&
+			parent.tree[i].controllers & (1U << NC_CGROUP_FREEZER))
 			tree = i;
 	return nc_cgroup_place_kill_listed(
 		&(struct nc_cgroup_place){parent.tree[tree].fd, group->name}, parent.tree[tree].v2);
@@ -735,98 +728,6 @@ static void test_cpu_time_and_pids(void **state)
 	end(&group);
 }
 
-static int body_dirty(void)
-{
-	for (int i = 0; i < 20; i++)
-		if (fork() == 0)
-			pause_for_ever();
-	(void)body_work();
-	(void)fill(96 * MIB);
-	return 0;
-}
-
-static void run_dirty(struct nc_cgroup *group)
-{
-	struct nc_cgroup_usage usage;
-
-	assert_int_equal(finish(spawn(group, body_dirty)), 128 + SIGKILL);
-	kill_group(group);
-	assert_int_equal(nc_cgroup_wait_empty(group, nc_clock_ns() + LONG_NS), 0);
-	wait_no_pids(group);
-	usage = usage_of(group);
-	assert_true(usage.oom_kills > 0 && usage.pids_refused > 0);
-}
-
-static void test_reset_leaves_no_trace(void **state)
-{
-	const struct nc_cgroup_limits first = {.memory_bytes = 48 * MIB, .pids = 8},
-				      second = {24 * MIB, 4, 500};
-	struct nacre_err err = {0};
-	struct nc_cgroup group;
-	struct nc_cgroup_usage usage;
-	int r;
-
-	(void)state;
-	need(NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_PIDS | NC_CGROUP_CAN_CPU);
-	/* once for nothing: pages of our own program are charged to whoever touches them first */
-	group = make(&first);
-	run_dirty(&group);
-	end(&group);
-	group = make(&first);
-	run_dirty(&group);
-	nc_cgroup_join_close(&group);
-	print_message("charged after the run: %llu bytes\n",
-		(unsigned long long)usage_of(&group).memory_now_bytes);
-	r = nc_cgroup_reset(&group, &second, &err);
-	if (!group.peak_resets || memory_is_v2()) {
-		assert_int_equal(r, -EOPNOTSUPP);
-		end(&group);
-		return;
-	}
-	if (r < 0)
-		fail_msg("%s", err.message);
-	usage = usage_of(&group);
-	print_message("after the reset: %llu bytes stay charged\n",
-		(unsigned long long)usage.memory_now_bytes);
-	assert_true(usage.memory_peak_bytes <= 2 * MIB);
-	assert_true(usage.memory_now_bytes <= 2 * MIB);
-	usage.memory_peak_bytes = usage.memory_now_bytes = 0;
-	assert_memory_equal(&usage, &(struct nc_cgroup_usage){0}, sizeof(usage));
-
-	assert_int_equal(finish(spawn(&group, body_nothing)), 0);
-	usage = usage_of(&group);
-	assert_true(usage.memory_peak_bytes < 4 * MIB);
-	assert_int_equal(usage.oom_kills + usage.pids_refused + usage.pids_peak, 0);
-	assert_true(usage.cpu_user_us + usage.cpu_system_us < 60000);
-	/* the new limits hold */
-	assert_int_equal(finish(spawn(&group, body_fill_96)), 128 + SIGKILL);
-	assert_int_equal(usage_of(&group).oom_kills, 1);
-	assert_true(usage_of(&group).memory_peak_bytes <= 24 * MIB);
-	end(&group);
-}
-
-static void test_reset_of_a_group_in_use(void **state)
-{
-	const struct nc_cgroup_limits limits = {.pids = 8};
-	struct nc_cgroup group;
-	int pidfd;
-
-	(void)state;
-	need(NC_CGROUP_CAN_PIDS);
-	group = make(&limits);
-	*shared = 0;
-	pidfd = spawn(&group, body_pause);
-	wait_shared(1);
-	assert_int_equal(nc_cgroup_reset(&group, &limits, NULL), -EBUSY);
-	kill_group(&group);
-	assert_int_equal(nc_cgroup_wait_empty(&group, nc_clock_ns() + LONG_NS), 0);
-	/* a zombie still counts */
-	assert_int_equal(
-		nc_cgroup_reset(&group, &limits, NULL), memory_is_v2() ? -EOPNOTSUPP : -EBUSY);
-	assert_int_equal(finish(pidfd), 128 + SIGKILL);
-	end(&group);
-}
-
 static void test_failures_leave_nothing(void **state)
 {
 	static const struct {
@@ -847,10 +748,10 @@ static void test_failures_leave_nothing(void **state)
 
 	(void)state;
 	need(NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_PIDS | NC_CGROUP_CAN_CPU);
-	assert_int_equal(nc_cgroup_make(&parent, "taken", &bad[3].limits, &taken, NULL), 0);
+	assert_int_equal(nc_cgroup_make(&parent, kind, "taken", &bad[3].limits, &taken, NULL), 0);
 	for (size_t i = 0; i < unit_count(bad); i++) {
 		struct nacre_err err = {0};
-		int r = nc_cgroup_make(&parent, bad[i].name, &bad[i].limits, &group, &err);
+		int r = nc_cgroup_make(&parent, kind, bad[i].name, &bad[i].limits, &group, &err);
 
 		assert_int_equal(r, bad[i].code);
 		assert_int_equal(err.code, bad[i].code);
@@ -859,14 +760,14 @@ static void test_failures_leave_nothing(void **state)
 	}
 	/* version 1 calls it out of range, version 2 invalid */
 	assert_true(
-		nc_cgroup_make(&parent, "bx_1",
+		nc_cgroup_make(&parent, kind, "bx_1",
 			&(struct nc_cgroup_limits){32 * MIB, 10, UINT64_MAX}, &group, NULL) < 0);
 	for (size_t i = 0; i < parent.n_trees; i++) {
 		struct stat status;
 
 		/* only the one that is there rightly: others would count as links */
 		assert_int_equal(fstat(parent.tree[i].fd, &status), 0);
-		assert_int_equal(status.st_nlink, 3);
+		assert_int_equal(status.st_nlink, taken.made & (1U << i) ? 3 : 2);
 	}
 	end(&taken);
 	assert_int_equal(nc_cgroup_remove(&taken), 0);
@@ -889,6 +790,8 @@ static void test_remove(void **state)
 	kill_group(&group);
 	assert_int_equal(finish(pidfd), 128 + SIGKILL);
 	for (size_t i = 0; i < parent.n_trees; i++) {
+		if (!(group.made & (1U << i)))
+			continue;
 		assert_int_equal(mkdirat(parent.tree[i].fd, "bx_1/left", 0755), 0);
 		assert_int_equal(mkdirat(parent.tree[i].fd, "bx_1/left/deep", 0755), 0);
 	}
@@ -907,7 +810,7 @@ static int leave_behind(const char *suffix, struct nc_cgroup_parent *left, struc
 	int pidfd;
 
 	open_parent(left, suffix);
-	assert_int_equal(nc_cgroup_make(left, "bx_1", &limits, group, NULL), 0);
+	assert_int_equal(nc_cgroup_make(left, kind, "bx_1", &limits, group, NULL), 0);
 	*shared = 0;
 	pidfd = spawn(group, body_pause);
 	wait_shared(1);
@@ -927,11 +830,11 @@ static void test_sweep_touches_only_the_dead(void **state)
 	dead_fd = leave_behind("dead", &dead, &dead_group);
 	alive_fd = leave_behind("alive", &alive, &alive_group);
 	(void)snprintf(id, sizeof(id), "%s", parent_id("none"));
-	assert_int_equal(nc_cgroup_sweep(&parent, is_named, id), 0);
+	assert_int_equal(nc_cgroup_sweep(&host, parent.id, is_named, id), 0);
 	/* not even if somebody says that we are dead */
-	assert_int_equal(nc_cgroup_sweep(&parent, is_named, parent.id), 0);
+	assert_int_equal(nc_cgroup_sweep(&host, parent.id, is_named, parent.id), 0);
 	(void)snprintf(id, sizeof(id), "%s", parent_id("dead"));
-	assert_int_equal(nc_cgroup_sweep(&parent, is_named, id), (int)parent.n_trees);
+	assert_int_equal(nc_cgroup_sweep(&host, parent.id, is_named, id), (int)parent.n_trees);
 	assert_int_equal(finish(dead_fd), 128 + SIGKILL);
 	assert_int_equal(
 		nc_pidfd_wait(alive_fd, nc_clock_ns() + 50 * NC_NS_PER_MS, &info), -ETIMEDOUT);
@@ -956,12 +859,13 @@ static void test_parents(void **state)
 	(void)state;
 	need(NC_CGROUP_CAN_MEMORY);
 	for (size_t i = 0; i < unit_count(bad); i++)
-		assert_int_equal(nc_cgroup_parent_open_on(&other, &host, bad[i], &err), -EINVAL);
-	assert_int_equal(nc_cgroup_parent_open_on(&other, &host, parent.id, &err), -EEXIST);
+		assert_int_equal(
+			nc_cgroup_parent_open_on(&other, &host, bad[i], true, &err), -EINVAL);
+	assert_int_equal(nc_cgroup_parent_open_on(&other, &host, parent.id, true, &err), -EEXIST);
 	assert_non_null(strstr(err.message, parent.id));
 	/* and the first one is unharmed */
 	end(&(struct nc_cgroup[]){make(&(struct nc_cgroup_limits){.pids = 3})}[0]);
-	assert_int_equal(nc_cgroup_parent_open(&other, parent_id("b"), &err), 0);
+	assert_int_equal(nc_cgroup_parent_open(&other, parent_id("b"), true, &err), 0);
 	nc_cgroup_parent_close(&other);
 }
 
@@ -974,11 +878,11 @@ static void test_without_any_hierarchy(void **state)
 	struct nacre_err err = {0};
 
 	(void)state;
-	assert_int_equal(nc_cgroup_parent_open_on(&other, &nothing, "x", &err), 0);
+	assert_int_equal(nc_cgroup_parent_open_on(&other, &nothing, "x", true, &err), 0);
 	assert_int_equal(other.can, 0);
-	assert_int_equal(nc_cgroup_make(&other, "y", &memory, &group, &err), -EOPNOTSUPP);
+	assert_int_equal(nc_cgroup_make(&other, kind, "y", &memory, &group, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "memory"));
-	assert_int_equal(nc_cgroup_make(&other, "y", &none, &group, &err), 0);
+	assert_int_equal(nc_cgroup_make(&other, kind, "y", &none, &group, &err), 0);
 	assert_int_equal(nc_cgroup_join_self(&group, false), 0);
 	assert_int_equal(nc_cgroup_cpu_us(&group, &(uint64_t){0}), -EOPNOTSUPP);
 	assert_int_equal(nc_cgroup_pids(&group, NULL, 0), -EOPNOTSUPP);
@@ -1027,14 +931,12 @@ static void test_costs(void **state)
 {
 	enum { ROUNDS = 100 };
 	const struct nc_cgroup_limits limits = {64 * MIB, 32, 1000};
-	uint64_t make_ns[ROUNDS], join_ns[ROUNDS], usage_ns[ROUNDS], reset_ns[ROUNDS],
-		remove_ns[ROUNDS];
-	bool reset = true;
+	uint64_t make_ns[ROUNDS], join_ns[ROUNDS], usage_ns[ROUNDS], remove_ns[ROUNDS];
 
 	(void)state;
 	need(NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_PIDS | NC_CGROUP_CAN_CPU);
 	for (size_t i = 0; i < ROUNDS; i++) {
-		uint64_t ns[6];
+		uint64_t ns[5];
 		struct nc_cgroup group;
 
 		ns[0] = nc_clock_ns();
@@ -1045,22 +947,18 @@ static void test_costs(void **state)
 		ns[2] = nc_clock_ns();
 		(void)usage_of(&group);
 		ns[3] = nc_clock_ns();
-		reset &= nc_cgroup_reset(&group, &limits, NULL) == 0;
-		ns[4] = nc_clock_ns();
 		assert_int_equal(nc_cgroup_remove(&group), 0);
-		ns[5] = nc_clock_ns();
+		ns[4] = nc_clock_ns();
 		make_ns[i] = ns[1] - ns[0];
 		join_ns[i] = (uint64_t)shared[1];
 		usage_ns[i] = ns[3] - ns[2];
-		reset_ns[i] = ns[4] - ns[3];
-		remove_ns[i] = ns[5] - ns[4];
+		remove_ns[i] = ns[4] - ns[3];
 	}
 	print_cost("make, limits set and read back", make_ns, ROUNDS);
 	print_cost("join", join_ns, ROUNDS);
 	print_cost("usage", usage_ns, ROUNDS);
-	print_cost(reset ? "reset" : "reset, refused", reset_ns, ROUNDS);
 	print_cost("remove", remove_ns, ROUNDS);
-	if (parent.can & NC_CGROUP_CAN_CLONE) {
+	if (parent.can & NC_CGROUP_CAN_CLONE && parent.tree[0].kinds & kind) {
 		print_idle_join("join after idleness, cloned", true);
 		print_idle_join("join after idleness, cgroup.procs", false);
 	} else {
@@ -1082,8 +980,6 @@ static int run(void)
 		cmocka_unit_test(test_freeze_and_thaw),
 		cmocka_unit_test(test_usage_is_plausible),
 		cmocka_unit_test(test_cpu_time_and_pids),
-		cmocka_unit_test(test_reset_leaves_no_trace),
-		cmocka_unit_test(test_reset_of_a_group_in_use),
 		cmocka_unit_test(test_failures_leave_nothing),
 		cmocka_unit_test(test_remove),
 		cmocka_unit_test(test_sweep_touches_only_the_dead),
@@ -1095,6 +991,9 @@ static int run(void)
 	int r = cmocka_run_group_tests_name("as this host is", tests, setup, teardown);
 
 	if (nc_cgroup_find(&found) == 0 && strcmp(nc_cgroup_version(&found), "hybrid") == 0) {
+		kind = NC_CGROUP_FOR_LOAN;
+		r += cmocka_run_group_tests_name("loans", tests, setup, teardown);
+		kind = NC_CGROUP_FOR_HOME;
 		only_v1 = true;
 		r += cmocka_run_group_tests_name("version 1 alone", tests, setup, teardown);
 	}

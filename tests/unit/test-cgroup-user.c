@@ -193,7 +193,7 @@ static struct nc_cgroup_parent open_parent(const char *suffix)
 	char id[NC_CGROUP_NAME_MAX + 1];
 
 	(void)snprintf(id, sizeof(id), "%s-%s", name, suffix);
-	if (nc_cgroup_parent_open(&parent, id, &err) < 0) {
+	if (nc_cgroup_parent_open(&parent, id, true, &err) < 0) {
 		print_error("%s\n", err.message);
 		nc_child_exit(1);
 	}
@@ -222,7 +222,7 @@ static pid_t spawn(const struct nc_cgroup *group)
 /* The child has joined everywhere when the last hierarchy lists it. */
 static void wait_joined(const struct nc_cgroup *group)
 {
-	size_t last = group->parent->n_trees - 1;
+	size_t last = 31 - (size_t)__builtin_clz(group->made);
 	struct nc_cgroup_place place = {group->parent->tree[last].fd, group->name};
 	uint64_t deadline_ns = nc_clock_ns() + LONG_NS;
 
@@ -278,7 +278,7 @@ static void body_box(void)
 	/* as the spawner of a user goes on */
 	CHECK(nc_userns_enter_self() == 0);
 	for (int i = 0; i < 2; i++) {
-		CHECK(nc_cgroup_make(&parent, "bx_1", NULL, &group, &err) == 0);
+		CHECK(nc_cgroup_make(&parent, NC_CGROUP_FOR_HOME, "bx_1", NULL, &group, &err) == 0);
 		pid = spawn(&group);
 		wait_joined(&group);
 		CHECK(nc_cgroup_pids(&group, &listed, 1) == 1 && listed == pid);
@@ -309,7 +309,7 @@ static void use_groups(const char *id, bool expect_memory)
 	pid_t pid;
 
 	CHECK(((parent.can & NC_CGROUP_CAN_MEMORY) != 0) == expect_memory);
-	CHECK(nc_cgroup_make(&parent, "bx_1", NULL, &group, NULL) == 0);
+	CHECK(nc_cgroup_make(&parent, NC_CGROUP_FOR_HOME, "bx_1", NULL, &group, NULL) == 0);
 	pid = spawn(&group);
 	wait_joined(&group);
 	end(&group, pid);
@@ -379,14 +379,17 @@ static bool always(const char *id, void *context)
 /* A group of the user's whose maker has gone, and one of root's beside it. */
 static void body_sweep(void)
 {
-	struct nc_cgroup_parent parent = open_parent("sweeper");
-	const int n = (int)parent.n_trees;
+	struct nc_cgroup_host found = {0};
+	struct nc_cgroup_parent parent;
 
+	CHECK(nc_cgroup_find(&found) == 0);
+	parent = open_parent("sweeper");
 	for (size_t i = 0; i < parent.n_trees; i++)
 		CHECK(mkdirat(parent.tree[i].above_fd, "nacre-left", 0755) == 0);
-	CHECK(nc_cgroup_sweep(&parent, always, NULL) == n);
-	CHECK(nc_cgroup_sweep(&parent, always, NULL) == 0);
+	CHECK(nc_cgroup_sweep(&found, parent.id, always, NULL) == (int)parent.n_trees);
+	CHECK(nc_cgroup_sweep(&found, parent.id, always, NULL) == 0);
 	nc_cgroup_parent_close(&parent);
+	nc_cgroup_done(&found);
 }
 
 static void make_foreign(const char *dir, bool v2)
