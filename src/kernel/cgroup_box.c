@@ -357,6 +357,12 @@ static int read_gauge(const struct nc_cgroup *group, size_t i, char *text, size_
 	return group->gauge_fd[i] < 0 ? -ENOENT : nc_cgroup_read(group->gauge_fd[i], text, size);
 }
 
+/* Never below 0: a counter that the kernel sums up per CPU may seem to go back for a moment. */
+static void subtract(uint64_t *value, uint64_t before)
+{
+	*value -= before < *value ? before : *value;
+}
+
 static int read_gauges(
 	const struct nc_cgroup *group, enum reading reading, struct nc_cgroup_usage *ret_usage)
 {
@@ -379,6 +385,8 @@ static int read_gauges(
 			return r;
 		gauge->take(text, &usage);
 	}
+	subtract(&usage.cpu_user_us, group->before_user_us);
+	subtract(&usage.cpu_system_us, group->before_system_us);
 	*ret_usage = usage;
 	return 0;
 }
@@ -420,6 +428,20 @@ static int forget_peak(struct nc_cgroup *group)
 	return group->peak_resets ? 0 : -EOPNOTSUPP;
 }
 
+static int forget_time(struct nc_cgroup *group, struct nacre_err *err)
+{
+	struct nc_cgroup_usage usage;
+	int r;
+
+	group->before_user_us = group->before_system_us = 0;
+	r = read_gauges(group, READ_TIME, &usage);
+	if (r < 0)
+		return nc_err_errno(err, r, "Read the time of group '%s'", group->name);
+	group->before_user_us = usage.cpu_user_us;
+	group->before_system_us = usage.cpu_system_us;
+	return 0;
+}
+
 int nc_cgroup_limit(
 	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err)
 {
@@ -432,5 +454,5 @@ int nc_cgroup_limit(
 	r = forget_peak(group);
 	if (r < 0 && r != -EOPNOTSUPP)
 		return nc_err_errno(err, r, "Reset the memory peak of group '%s'", group->name);
-	return 0;
+	return forget_time(group, err);
 }

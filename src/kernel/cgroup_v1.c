@@ -60,14 +60,19 @@ static void take_throttled(const char *text, struct nc_cgroup_usage *usage)
 	usage->throttled_us = ns / 1000;
 }
 
-static void take_user(const char *text, struct nc_cgroup_usage *usage)
-{
-	usage->cpu_user_us = nc_cgroup_number(text) / 1000;
-}
-
 static void take_system(const char *text, struct nc_cgroup_usage *usage)
 {
 	usage->cpu_system_us = nc_cgroup_number(text) / 1000;
+}
+
+/* Only the whole is counted exactly: where the kernel was is known by the tick, if at all. */
+static void take_whole(const char *text, struct nc_cgroup_usage *usage)
+{
+	uint64_t whole_us = nc_cgroup_number(text) / 1000;
+
+	if (usage->cpu_system_us > whole_us)
+		usage->cpu_system_us = whole_us;
+	usage->cpu_user_us = whole_us - usage->cpu_system_us;
 }
 
 /* "8:0 Read 4096" and other operations, for each disk. */
@@ -111,10 +116,10 @@ const struct nc_cgroup_face nc_cgroup_v1[NC_CGROUP_CONTROLLER_MAX] = {
 		.gauge = {{"blkio.throttle.io_service_bytes_recursive", .rare = true,
 			.take = take_io}}},
 	[NC_CGROUP_FREEZER] = {"freezer", "freezer.state", NC_CGROUP_CAN_FREEZE},
-	[NC_CGROUP_CPUACCT] = {"cpuacct", "cpuacct.usage_user", NC_CGROUP_CAN_CPU_TIME,
+	[NC_CGROUP_CPUACCT] = {"cpuacct", "cpuacct.usage", NC_CGROUP_CAN_CPU_TIME,
 		.gauge =
 			{
-				{"cpuacct.usage_user", .time = true, .take = take_user},
 				{"cpuacct.usage_sys", .time = true, .take = take_system},
+				{"cpuacct.usage", .time = true, .take = take_whole},
 			}},
 };

@@ -1,5 +1,6 @@
 """Python that was started ahead of need (src/inside/zygote.c): programs cannot tell, but for the time it takes."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -275,6 +276,31 @@ def test_a_shade_is_all_memory(daemon):
 def test_usage_is_its_own(daemon):
     reply = execute(daemon, "sum(range(3 * 10**6)); x = bytearray(50 << 20)")
     assert reply["usage"]["memory_peak_bytes"] > 50 << 20 and 0.01 < reply["usage"]["cpu_user_seconds"] + reply["usage"]["cpu_system_seconds"] < 5
+
+
+def test_its_time_is_its_own(daemon):
+    """To the microsecond where groups count it, and nothing of what was done before the program came."""
+    needs_groups(daemon)
+    times = [execute(daemon, "print('hi')")["resource_usage"]["cpu_time"] for _ in range(5)]
+    assert all(time > 0 for time in times) and min(times) < 0.02
+    usage = execute(daemon, "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass")["usage"]
+    assert 0.29 < usage["cpu_user_seconds"] + usage["cpu_system_seconds"] < 0.4
+
+
+def test_the_next_ones_have_warmed_up(tmp_path):
+    """Whenever there was time for it, also when more wait than are wanted."""
+    count = "import resource\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)"
+    with Daemon(tmp_path) as daemon:
+        wait_for(lambda: len(children(daemon)) >= 3)
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            burst = list(pool.map(lambda _: int(daemon.execute(count).json()["output"]), range(64)))
+        time.sleep(1)
+        spaced = []
+        for _ in range(8):
+            time.sleep(0.3)
+            spaced.append(int(execute(daemon, count)["output"]))
+        # who has warmed up has touched more memory before its program comes
+        assert sorted(spaced)[4] > min(burst) + 100
 
 
 def test_no_two_are_alike(daemon):
