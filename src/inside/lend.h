@@ -13,6 +13,12 @@
 #define NC_AHEAD_VARIABLE "NACRE_AHEAD"
 #define NC_AHEAD_READY "a"
 
+/*
+ * What the spawner says to a zygote's child that waits: it is one of the next, and may take memory
+ * for that; and what the child says when it has.
+ */
+#define NC_WARM_UP "w"
+
 /* What both say when they follow their order: whoever is killed before has not. */
 #define NC_LAST_WORD "s"
 
@@ -39,8 +45,7 @@ enum nc_lend_fd {
 };
 
 struct nc_lend {
-	uint32_t can;  /* enum nc_cgroup_can: what the groups hold */
-	uint32_t warm; /* 1: it is one of the next, and may take memory for that */
+	uint32_t can; /* enum nc_cgroup_can: what the groups hold */
 };
 
 #endif

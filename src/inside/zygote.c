@@ -96,6 +96,7 @@ FROM_PYTHON void PyErr_Fetch(object **type, object **value, object **trace);
 FROM_PYTHON void PyErr_NormalizeException(object **type, object **value, object **trace);
 FROM_PYTHON object *PyExc_SystemExit, *PyExc_KeyboardInterrupt;
 FROM_PYTHON void Py_DecRef(object *it);
+FROM_PYTHON object _Py_NoneStruct;
 
 /* What is easier said in Python: zygote.py, by zygote_script.S. */
 extern const char nc_zygote_script[] __attribute__((visibility("hidden")));
@@ -141,6 +142,13 @@ static const char *hook_of(const char *word)
 		strcmp(word + size - (sizeof(ending) - 1), ending) != 0 || strpbrk(word, " :"))
 		return NULL;
 	return word + sizeof(name) - 1;
+}
+
+static bool are_same(char *const *words, char *const *others)
+{
+	while (*words && *others && strcmp(*words, *others) == 0)
+		words++, others++;
+	return !*words && !*others;
 }
 
 static bool has_early(char *const *words, char *const *others)
@@ -336,7 +344,9 @@ static int run(const char *source, const char *path, object *space)
 /* Runs the program as the interpreter's own main() would, and ends as that does. */
 static int be_python(const struct nc_child_program *program)
 {
-	object *given[] = {list_of(program->argv + 2), list_of(program->env)};
+	bool usual = are_same(program->env, own_env);
+	object *given[] = {
+		list_of(program->argv + 2), usual ? &_Py_NoneStruct : list_of(program->env)};
 	object *space = given[0] && given[1] ? call("begin", given, 2) : NULL;
 	char *source = read_source(program->argv[1]);
 	object *good;
@@ -360,6 +370,21 @@ static int be_python(const struct nc_child_program *program)
 	_exit(status);
 }
 
+/* While it waits for its order: goes through what programs do, whenever it is told to. */
+static int wait_for_order(int channel_fd)
+{
+	char word;
+	object *done;
+
+	while (recv(channel_fd, &word, 1, MSG_PEEK | MSG_TRUNC) == 1) {
+		done = recv(channel_fd, &word, 1, 0) == 1 ? call("warm", NULL, 0) : NULL;
+		if (!done || nc_fd_write_all(channel_fd, NC_WARM_UP, 1) < 0)
+			return 125;
+		Py_DecRef(done);
+	}
+	return 0;
+}
+
 /* In the child, in its box: locks itself in, takes its order, and runs it. Returns its status. */
 static int live(const struct nc_lend *lend, const int *fds, int n)
 {
@@ -380,9 +405,11 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 
 	nc_child_hold(&payload, &held);
 	PyOS_AfterFork_Child();
-	if (!call("reseed", NULL, 0) || (lend->warm && !call("warm", NULL, 0)))
+	if (!call("reseed", NULL, 0))
 		return 125;
 	nc_child_tell(&held);
+	if (wait_for_order(held.channel_fd) != 0)
+		return 125;
 	nc_child_follow(&payload, &held, &program);
 	if (nc_fd_write_all(held.channel_fd, NC_LAST_WORD, 1) < 0)
 		return 125; /* nobody is there any more */

@@ -40,7 +40,8 @@ pandas.read_csv(io.StringIO(f.to_csv(index=False))).b.value_counts()
 
 # Modules that are not there are no error. What is done here first is done for all children: caches are filled, modules that others load late are there.
 def load(names):
-    global known, samples
+    global known, samples, folder
+    folder = os.path.dirname(sys.argv[0])
     for name in names.decode().split(','):
         try:
             __import__(name)
@@ -75,7 +76,7 @@ def reseed():
 
 # The memory that most programs change is the child's own before the program comes.
 def warm():
-    space = begin([], [b'='.join(pair) for pair in os.environb.items()])
+    space = begin([], None)
     for sample in samples:
         exec(compile(sample, sys.argv[0], 'exec', dont_inherit=True), space)
     del space, sys.path[0]
@@ -84,22 +85,27 @@ def warm():
     return flush()
 
 
-# The program's own arguments, variables and namespace.
-def begin(argv, env):
+def set_environment(env):
     wanted = dict(word.split(b'=', 1) for word in env)
     coerced = os.environb.get(b'LC_CTYPE')
     if coerced:
         wanted[b'LC_CTYPE'] = coerced
-    if wanted != os.environb:
-        zone = os.environ.get('TZ')
-        os.environ.clear()
-        os.environb.update(wanted)
-        if os.environ.get('TZ') != zone:
-            import time
-            time.tzset()
+    zone = os.environ.get('TZ')
+    os.environ.clear()
+    os.environb.update(wanted)
+    if os.environ.get('TZ') != zone:
+        import time
+        time.tzset()
+
+
+# The program's own arguments, variables (None: those that are there) and namespace.
+def begin(argv, env):
+    if env is not None:
+        set_environment(env)
+    if argv:
+        sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]
     path = sys.argv[0]
-    sys.argv[1:] = sys.orig_argv[2:] = [os.fsdecode(word) for word in argv]
-    sys.path.insert(0, os.path.dirname(path))
+    sys.path.insert(0, folder)
     main = sys.modules['__main__'] = type(sys)('__main__')
     main.__dict__.update(__loader__=SourceFileLoader('__main__', path), __annotations__={},
         __builtins__=sys.modules['builtins'], __file__=path, __cached__=None)

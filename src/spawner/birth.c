@@ -572,7 +572,7 @@ static int collect_lend(struct nc_box *box, int *fds)
 static int send_lend(const struct nc_box *box, const int *fds, size_t n)
 {
 	const struct nc_cgroup *group = nc_box_group(box);
-	struct nc_lend lend = {.can = group ? group->parent->can : 0, .warm = box->warm};
+	struct nc_lend lend = {.can = group ? group->parent->can : 0};
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];
@@ -841,6 +841,10 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 			packet.fds[0] = -EBADF;
 		}
 		return 2;
+	}
+	if (box->warmth == NC_WARMS_UP && packet.size == 1 && packet.data[0] == NC_WARM_UP[0]) {
+		box->warmth = NC_WARM;
+		return 0;
 	}
 	if (box->silent && packet.size == 1 && packet.data[0] == NC_LAST_WORD[0]) {
 		box->silent = false;

@@ -481,7 +481,8 @@ void nc_box_kill(struct nc_box *box, enum nc_box_cause cause)
 		box->end.cause = cause;
 	if (cause == NC_CAUSE_CANCEL)
 		box->stays = false;
-	if (box->state == NC_BOX_CLEARING || box->state == NC_BOX_STAYS) {
+	if (box->state == NC_BOX_CLEARING || box->state == NC_BOX_STAYS ||
+		box->state == NC_BOX_SETTLED) {
 		if (!box->stays && box->home_id == 0)
 			end_staying(box);
 		return;
@@ -689,7 +690,7 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		box->payload_fd = nc_pidfd_end(box->payload_fd);
 		return false;
 	}
-	if (box->payload_fd >= 0 || box->state == NC_BOX_RUNS) {
+	if (box->payload_fd >= 0 || box->state == NC_BOX_RUNS || box->state == NC_BOX_SETTLED) {
 		if (box->payload_fd >= 0)
 			reap_payload(box);
 		if (box->stays || box->home_id > 0) {

@@ -55,6 +55,7 @@ enum nc_box_state {
 	NC_BOX_RUNS,	  /* payload_fd is readable at its end: nc_box_ended */
 	NC_BOX_CLEARING,  /* what a command left is dying: nc_box_clear; payload_fd: who kills it */
 	NC_BOX_STAYS,	  /* empty, for its next command: nc_box_next; init_fd: nc_box_ended */
+	NC_BOX_SETTLED,	  /* its end was told; process 1 goes at the deadline: nc_box_ended */
 	NC_BOX_DYING,	  /* payload_fd, then init_fd, then cleaner_fd: nc_box_ended */
 	NC_BOX_KEPT,	  /* dead, and end is kept for whoever asks: nc_box_forget */
 };
@@ -66,6 +67,13 @@ struct nc_box_pending {
 	size_t size;
 	struct nc_box_order order;
 	unsigned char data[];
+};
+
+/* Whether a zygote's child has gone through what programs do, while it waits. */
+enum nc_warmth {
+	NC_COLD,
+	NC_WARMS_UP, /* it was told to */
+	NC_WARM,
 };
 
 /* A descriptor that is watched: see spawner/events.c. */
@@ -111,7 +119,7 @@ struct nc_box {
 	uint64_t lender_id; /* the zygote that its payload comes from; 0: from us */
 	int lender_fd;	    /* to that one */
 	int shade_fd;	    /* pidfd of its payload's shade; or -EBADF */
-	bool warm;	    /* it goes through what programs do while it waits */
+	enum nc_warmth warmth;
 	int go_fd, channel_fd;		/* the borrowed payload's, until it has come */
 	uint64_t spaces[NC_BOX_SPACES]; /* and the namespaces that it must be in by then */
 	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */

@@ -41,6 +41,7 @@ static int find_awaited(const struct nc_box *box, uint32_t *ret_which)
 		return box->report_fd;
 	case NC_BOX_RUNS:
 	case NC_BOX_STAYS:
+	case NC_BOX_SETTLED:
 	case NC_BOX_DYING:
 		*ret_which = box->payload_fd >= 0 ? 1 : box->init_fd >= 0 ? 2 : 3;
 		return box->payload_fd >= 0 ? box->payload_fd

@@ -287,7 +287,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return -EBADMSG;
 	if (order.home > 0)
 		return join_box(spawner, &order);
-	spawner->quiet_ns = nc_clock_ns() + SHORT_NS;
+	nc_ready_busy(spawner, SHORT_NS);
 	box = nc_ready_choose(spawner, &order, &lender);
 	fresh = box ? NULL : nc_table_free(&spawner->table);
 	pending = box || fresh ? keep_order(spawner) : NULL;
@@ -417,6 +417,7 @@ static int handle_ready(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return -EBADMSG;
 	if (n == 0)
 		nc_ready_drop_all(spawner, zygote);
+	nc_ready_busy(spawner, SHORT_NS); /* by the order that more are wanted for */
 	box = nc_table_find(&spawner->table, zygote);
 	if (zygote == 0) {
 		spawner->ready = n;

@@ -11,7 +11,7 @@ struct nc_spawner {
 	int signal_fd;
 	size_t ready;		       /* neutral boxes to keep prepared */
 	unsigned int lost;	       /* of those, since that was said */
-	uint64_t quiet_ns;	       /* until when boxes are prepared only if few are left */
+	uint64_t busy_ns, quiet_ns;    /* since when and until when somebody is being served */
 	uint64_t strays_ns;	       /* when strangers are looked for again */
 	bool ends;		       /* by a signal: the worker is not started again */
 	uint64_t patience_ns, kill_ns; /* how long, and until when; 0: it is not to end */
@@ -46,6 +46,9 @@ void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
  */
 struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order,
 	const struct nc_box **ret_lender);
+
+/* Somebody is being served for so long, or will be: what is prepared may wait. */
+void nc_ready_busy(struct nc_spawner *spawner, uint64_t for_ns);
 
 /* Prepares one more where one is wanted. False if there is nothing to do before *next. */
 bool nc_ready_prepare(struct nc_spawner *spawner, uint64_t *next);

@@ -11,6 +11,8 @@
 #define LOST_MAX 16U
 /* What the worker has to do when a program has ended. */
 #define REPLY_NS (2 * NC_NS_PER_MS)
+/* Boxes whose end was told and that are not yet taken apart: more are not put off. */
+#define SETTLED_MAX 16U
 
 /* What the recorder cannot take at once is not waited for: boxes go first. It is said once. */
 static void testify(struct nc_spawner *spawner, const struct nc_box *box, bool is_death)
@@ -71,7 +73,7 @@ void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box)
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &box->end);
 	nc_worker_send(&spawner->worker, &out, NULL, 0);
-	spawner->quiet_ns = nc_clock_ns() + REPLY_NS;
+	nc_ready_busy(spawner, REPLY_NS);
 }
 
 /* A command or its box has ended; was_told: of the end of its last command. */
@@ -99,6 +101,23 @@ static void clear_guests(struct nc_spawner *spawner, const struct nc_box *home)
 			nc_step_clear(spawner, box);
 }
 
+/*
+ * To take a box apart takes longer than to reply: that goes first where somebody waits for more
+ * than one.
+ */
+static bool put_off(struct nc_spawner *spawner, struct nc_box *box)
+{
+	size_t n = 0;
+
+	NC_EACH_MOVING (&spawner->table, other)
+		n += other->state == NC_BOX_SETTLED;
+	if (spawner->patience_ns == 0 || n >= SETTLED_MAX)
+		return false;
+	box->state = NC_BOX_SETTLED;
+	box->deadline_ns = nc_clock_ns() + REPLY_NS;
+	return true;
+}
+
 void nc_step_end(struct nc_spawner *spawner, struct nc_box *box)
 {
 	bool was_told = box->end.stays;
@@ -106,6 +125,8 @@ void nc_step_end(struct nc_spawner *spawner, struct nc_box *box)
 	if (!box->told && nc_box_settle(box)) {
 		conclude(spawner, box, false);
 		box->told = true;
+		if (put_off(spawner, box))
+			return;
 	}
 	if (box->shared.parent)
 		clear_guests(spawner, box);
@@ -187,6 +208,8 @@ void nc_step_late(struct nc_spawner *spawner, struct nc_box *box)
 
 	if (box->state == NC_BOX_RUNS)
 		nc_box_kill(box, NC_CAUSE_WALL);
+	else if (box->state == NC_BOX_SETTLED)
+		nc_step_end(spawner, box);
 	else
 		nc_step_birth(spawner, box,
 			nc_err_set(&err, -ETIMEDOUT, "The box did not come up in time"), &err);
