@@ -131,8 +131,8 @@ struct nc_cgroup {
 	/* Open in a group that was made without limits, until nc_cgroup_limit_close. */
 	int knob_fd[NC_CGROUP_CONTROLLER_MAX][NC_CGROUP_KNOBS_MAX];
 	int gauge_fd[NC_CGROUP_GAUGES_MAX];
-	bool peak_resets; /* the kernel can forget the memory peak */
-	bool rests;	  /* its gauges are opened when they are read */
+	bool peak_resets;			   /* the kernel can forget the memory peak */
+	bool rests;				   /* its gauges are opened when they are read */
 	uint64_t before_user_us, before_system_us; /* when the limits were set */
 	struct nc_cgroup_limits limits;
 };
@@ -207,8 +207,8 @@ int nc_cgroup_make_below(const struct nc_cgroup *above, const char *name,
  * below what is there only stops new ones. After a failure the group is good only for _remove.
  *
  * The memory peak begins anew with what is charged now; where the kernel cannot do that (version 2
- * before Linux 6.12) it includes what building the box took, some MiB. So does CPU time: from then on
- * it is the program's. pids_peak (Linux 6.11) includes the building.
+ * before Linux 6.12) it includes what building the box took, some MiB. CPU time begins anew too:
+ * from then on it is the program's. pids_peak (Linux 6.11) includes the building.
  */
 int nc_cgroup_limit(
 	struct nc_cgroup *group, const struct nc_cgroup_limits *limits, struct nacre_err *err);
