@@ -40,13 +40,18 @@ pandas.read_csv(io.StringIO(f.to_csv(index=False))).b.value_counts()
 
 # Modules that are not there are no error. What is done here first is done for all children: caches are filled, modules that others load late are there.
 def load(names):
-    global known, samples, folder
+    global known, samples, folder, forks
     folder = os.path.dirname(sys.argv[0])
+    forks, register = [], os.register_at_fork
+    os.register_at_fork = lambda **functions: forks.append(functions)
     for name in names.decode().split(','):
         try:
             __import__(name)
         except Exception:
             pass
+    os.register_at_fork = register
+    if 'logging' in sys.modules:
+        atexit.unregister(sys.modules['logging'].shutdown)
     if 'pandas' not in sys.modules:
         del samples[1]
     samples = [sample for sample in samples if try_out(sample)]
@@ -63,9 +68,14 @@ def try_out(sample):
         return False
 
 
-# What no two processes may have alike.
+# What no two processes may have alike. What modules do about a fork is for forks of the program's: of a zygote with one thread that holds no lock nothing
+# else is left to be mended, and to run all of it takes longer than many a program.
 def reseed():
     loaded = sys.modules.get
+    for functions in forks:
+        os.register_at_fork(**functions)
+    if loaded('random'):
+        loaded('_random').Random.seed(loaded('random')._inst)
     if loaded('ssl'):
         loaded('ssl').RAND_add(os.urandom(48), 48.0)
     if loaded('tempfile'):
@@ -159,10 +169,12 @@ def sweep():
 
 # What the interpreter does at its end, as far as the program can tell.
 def finish():
-    threads = sys.modules.get('threading')
-    if threads:
+    threads, log = sys.modules.get('threading'), sys.modules.get('logging')
+    if threads and (len(threads._active) > 1 or atexit._ncallbacks() or getattr(threads, '_threading_atexits', True)):
         threads._shutdown()
     atexit._run_exitfuncs()
+    if log and log._handlerList:
+        log.shutdown()
     good = flush()
     sweep()
     return flush() and good
