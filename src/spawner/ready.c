@@ -76,28 +76,28 @@ void nc_ready_busy(struct nc_spawner *spawner, uint64_t for_ns)
 }
 
 /*
- * Whether one more is to be made now, of so many that there are and are wanted. To make one takes
- * longer than to serve somebody, and would slow him down: it waits until it is quiet, unless there
- * is none, or it does not get quiet and few are left; then they are made one after the other.
+ * Whether one more is to be made now, beside so many. To make one takes longer than to serve
+ * somebody, and would slow him down: it waits until it is quiet, unless there is none; or it does
+ * not get quiet, then they are made one after the other.
  */
-static bool is_time(
-	const struct nc_spawner *spawner, size_t n, size_t n_growing, size_t wanted, uint64_t now)
+static bool is_time(const struct nc_spawner *spawner, size_t n, size_t n_growing)
 {
+	uint64_t now = nc_clock_ns();
+
 	return now >= spawner->quiet_ns || n == 0 ||
-	       (now - spawner->busy_ns > LONG_NS && n_growing == 0 && 2 * n < wanted);
+	       (n_growing == 0 && now - spawner->busy_ns > LONG_NS);
 }
 
 static bool prepare_one(
 	struct nc_spawner *spawner, size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
-	uint64_t now = nc_clock_ns();
 	struct nc_box *box;
 	size_t n, n_growing;
 
 	(void)prepared_box(spawner, lender ? lender->end.id : 0, &n, &n_growing);
 	if (n >= wanted)
 		return false;
-	if (!is_time(spawner, n, n_growing, wanted, now)) {
+	if (!is_time(spawner, n, n_growing)) {
 		*next = spawner->quiet_ns < *next ? spawner->quiet_ns : *next;
 		return false;
 	}
