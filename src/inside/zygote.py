@@ -40,7 +40,7 @@ pandas.read_csv(io.StringIO(f.to_csv(index=False))).b.value_counts()
 
 # Modules that are not there are no error. What is done here first is done for all children: caches are filled, modules that others load late are there.
 def load(names):
-    global known, samples, folder, forks
+    global known, samples, folder, forks, callbacks, handlers
     folder = os.path.dirname(sys.argv[0])
     forks, register = [], os.register_at_fork
     os.register_at_fork = lambda **functions: forks.append(functions)
@@ -56,6 +56,7 @@ def load(names):
         del samples[1]
     samples = [sample for sample in samples if try_out(sample)]
     known = frozenset(sys.modules)
+    callbacks, handlers = atexit._ncallbacks(), len(getattr(sys.modules.get('logging'), '_handlerList', ()))
     gc.collect()
     gc.freeze()
 
@@ -170,10 +171,10 @@ def sweep():
 # What the interpreter does at its end, as far as the program can tell.
 def finish():
     threads, log = sys.modules.get('threading'), sys.modules.get('logging')
-    if threads and (len(threads._active) > 1 or atexit._ncallbacks() or getattr(threads, '_threading_atexits', True)):
+    if threads and (len(threads._active) > 1 or atexit._ncallbacks() > callbacks or getattr(threads, '_threading_atexits', True)):
         threads._shutdown()
     atexit._run_exitfuncs()
-    if log and log._handlerList:
+    if log and len(log._handlerList) > handlers:
         log.shutdown()
     good = flush()
     sweep()
