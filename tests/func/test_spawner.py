@@ -48,7 +48,7 @@ def an_order(*identity, **fields):
     return order(*identity, **{**LIMITS, **fields})
 
 
-def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, **options):
+def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, **options):
     """Starts the spawner with Python as its worker, which gets these words."""
     program = os.open(PYTHON, os.O_RDONLY)
     high = [os.open(path, os.O_PATH) for path in binds]
@@ -58,7 +58,7 @@ def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, **options):
         for number, descriptor in enumerate(high):
             os.dup2(descriptor, 5 + number)
 
-    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), str(len(binds)), "python3", *words]
+    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), f"{len(binds)},0,0,{patience_s}", "python3", *words]
     try:
         return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=range(4, 5 + len(binds)), text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
@@ -474,3 +474,38 @@ print(kind, body[-80:], data)
 """.replace("kind, body", """import subprocess; subprocess.run(["cp", "/bin/busybox", above + "/layer/busybox"], check=True)
 kind, body""", 1))
     assert done.stdout.startswith(f"{ENDED} ") and done.stdout.endswith(" b'layer'\n"), done
+
+
+# how many of the boxes that have ended are still there when that is told, for 64 of them; and whether all go
+LATE = """
+import time
+
+def first_processes():
+    names = []
+    for pid in open(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read().split():
+        try:
+            names.append(open(f"/proc/{pid}/comm").read())
+        except OSError:
+            pass
+    return sum(name.startswith("memfd:nacre-ini") for name in names)
+
+seen = []
+for i in range(64):
+    kind, body, _ = worker.finish(i + 1)
+    assert kind == ENDED and read_end(body)["code"] == 0
+    seen.append(first_processes())
+until = time.monotonic() + 5
+while first_processes() and time.monotonic() < until:
+    time.sleep(0.01)
+print(max(seen), first_processes())
+"""
+
+
+@pytest.mark.parametrize("patience", [0, 30])
+def test_a_box_is_taken_apart_after_its_end_is_told(patience):
+    """Where one worker waits for many; and none is left."""
+    done = converse_freely(LATE, patience_s=patience)
+    assert done.returncode == 0, done
+    most, left = map(int, done.stdout.split())
+    assert left == 0 and most <= 17
+    assert most >= 1 or not patience
