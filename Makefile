@@ -60,6 +60,7 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 bench: build ## Measure; results are ratios against a peer in the same run; QUICK=1 within a minute
+	@tools/deps build test bench
 ifdef QUICK
 	@$(PYTHON) bench/exec.py $(BUILD) --quick
 	@$(PYTHON) bench/warm.py $(BUILD) --quick

@@ -83,6 +83,20 @@ static int clone_child(
 	return 1;
 }
 
+static int make_pipes(int *first, int *second)
+{
+	int r;
+
+	if (pipe2(first, O_CLOEXEC) < 0)
+		return -errno;
+	if (pipe2(second, O_CLOEXEC) == 0)
+		return 0;
+	r = -errno;
+	(void)close(first[0]);
+	(void)close(first[1]);
+	return r;
+}
+
 static int write_proc(pid_t pid, const char *name, const char *text)
 {
 	char path[64];
@@ -303,16 +317,10 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
 	bool has_root = box->end.tier == NC_BOX_CONTAINER;
 	struct nc_root_spec spec = {.frame_fd = -EBADF, .image_fd = -EBADF};
 	int go[2], report[2];
-	int r;
+	int r = make_pipes(go, report);
 
-	if (pipe2(go, O_CLOEXEC) < 0)
-		return nc_err_errno(err, -errno, "Make a pipe");
-	if (pipe2(report, O_CLOEXEC) < 0) {
-		r = nc_err_errno(err, -errno, "Make a pipe");
-		(void)close(go[0]);
-		(void)close(go[1]);
-		return r;
-	}
+	if (r < 0)
+		return nc_err_errno(err, r, "Make a pipe");
 	r = has_root ? describe_root(nursery, box, &spec, err) : 0;
 	if (r == 0)
 		r = clone_first(nursery, box, has_root ? &spec : NULL, go, report, err);
@@ -400,16 +408,10 @@ static int fork_by_sibling(struct nc_box *box, struct nc_payload *payload)
 	int transit_fd = -EBADF, ends[2], go[2];
 	siginfo_t info = {0};
 	pid_t pid = 0;
-	int r;
+	int r = make_pipes(ends, go);
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	if (pipe2(go, O_CLOEXEC) < 0) {
-		r = -errno;
-		(void)close(ends[0]);
-		(void)close(ends[1]);
+	if (r < 0)
 		return r;
-	}
 	payload->go_fd = go[0];
 	r = nc_fork(&transit_fd);
 	if (r == 0) {
@@ -569,27 +571,6 @@ static int collect_lend(struct nc_box *box, int *fds)
 	return n;
 }
 
-static int send_lend(const struct nc_box *box, const int *fds, size_t n)
-{
-	const struct nc_cgroup *group = nc_box_group(box);
-	struct nc_lend lend = {.can = group ? group->parent->can : 0};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(NC_LEND_FDS_MAX * sizeof(int))];
-	} control = {0};
-	struct iovec part = {.iov_base = &lend, .iov_len = sizeof(lend)};
-	struct msghdr message = {.msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = CMSG_SPACE(n * sizeof(int))};
-
-	control.align = (struct cmsghdr){.cmsg_level = SOL_SOCKET,
-		.cmsg_type = SCM_RIGHTS,
-		.cmsg_len = CMSG_LEN(n * sizeof(int))};
-	memcpy(CMSG_DATA(&control.align), fds, n * sizeof(int));
-	return sendmsg(box->lender_fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
 /* Two pipes and a pair: our ends are the box's, the others the zygote's. */
 static int make_lend_ends(struct nc_box *box, int *fds)
 {
@@ -612,6 +593,8 @@ static int make_lend_ends(struct nc_box *box, int *fds)
 
 int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 {
+	const struct nc_cgroup *group = nc_box_group(box);
+	struct nc_lend lend = {.can = group ? group->parent->can : 0};
 	int fds[NC_LEND_FDS_MAX];
 	int n;
 
@@ -621,7 +604,7 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 	if (n == 0)
 		n = collect_lend(box, fds);
 	if (n > 0)
-		n = send_lend(box, fds, (size_t)n);
+		n = nc_child_send(box->lender_fd, &lend, sizeof(lend), fds, (size_t)n);
 	for (size_t i = 0; i < NC_LEND_FDS_MAX; i++)
 		(void)nc_fd_close(fds[i]);
 	nc_cgroup_join_close(&box->group);
@@ -733,29 +716,14 @@ static int limit_group(struct nc_box *box, struct nacre_err *err)
 
 static int send_order(const struct nc_box *box, int fourth_fd)
 {
-	const struct nc_box_pending *pending = box->order;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(4 * sizeof(int))];
-	} control = {0};
+	struct nc_box_pending *pending = box->order;
 	size_t n = streams_of(&pending->order);
-	struct iovec part = {
-		.iov_base = (void *)(uintptr_t)pending->data, .iov_len = pending->size};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+	int fds[4];
 
-	if (n > 0) {
-		struct cmsghdr *header = &control.align;
-
-		memcpy(CMSG_DATA(header), pending->fds, n * sizeof(int));
-		if (pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
-			memcpy(CMSG_DATA(header) + n++ * sizeof(int), &fourth_fd, sizeof(int));
-		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(n * sizeof(int));
-	}
-	return sendmsg(box->report_fd, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
+	memcpy(fds, pending->fds, n * sizeof(int));
+	if (n > 0 && pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
+		fds[n++] = fourth_fd;
+	return nc_child_send(box->report_fd, pending->data, pending->size, fds, n);
 }
 
 /* nacre-files, in memory from its first use on: to read it takes as long as half a birth. */
@@ -775,6 +743,7 @@ static int open_zygote(struct nc_box *box)
 		return -errno;
 	(void)nc_fd_close(box->zygote_fd);
 	box->zygote_fd = ends[0];
+	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK); /* nobody waits for a zygote; cannot fail */
 	return ends[1];
 }
 

@@ -180,28 +180,33 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 	return make_payload(nursery, box, box, err);
 }
 
+/* All descriptors of a box but those that are kept for the next worker. */
+static void change_fds(struct nc_box *box, int (*change)(int fd))
+{
+	int *const fds[] = {&box->init_fd, &box->payload_fd, &box->cleaner_fd, &box->report_fd,
+		&box->scratch_fd, &box->listener_fd, &box->terminal_fd, &box->door_fd,
+		&box->home_fd, &box->zygote_fd, &box->lender_fd, &box->shade_fd, &box->go_fd,
+		&box->channel_fd};
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		*fds[i] = change(*fds[i]);
+}
+
+static int no_fd(int fd)
+{
+	(void)fd;
+	return -EBADF;
+}
+
 static void make_blank(struct nc_box *box)
 {
 	assert(box->state == NC_BOX_FREE);
 	*box = (struct nc_box){.state = NC_BOX_GROWING,
-		.init_fd = -EBADF,
-		.payload_fd = -EBADF,
-		.cleaner_fd = -EBADF,
-		.report_fd = -EBADF,
-		.scratch_fd = -EBADF,
-		.listener_fd = -EBADF,
-		.terminal_fd = -EBADF,
-		.door_fd = -EBADF,
 		.kept_fd = {-EBADF, -EBADF, -EBADF},
-		.home_fd = -EBADF,
-		.zygote_fd = -EBADF,
-		.lender_fd = -EBADF,
-		.shade_fd = -EBADF,
-		.go_fd = -EBADF,
-		.channel_fd = -EBADF,
 		.deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS,
 		.disk_bytes = USUAL_DISK,
 		.inodes = USUAL_INODES};
+	change_fds(box, no_fd);
 }
 
 int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -602,17 +607,7 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 {
 	box->end.stays = false;
 	nc_freep(&box->first);
-	box->report_fd = nc_fd_close(box->report_fd);
-	box->scratch_fd = nc_fd_close(box->scratch_fd);
-	box->listener_fd = nc_fd_close(box->listener_fd);
-	box->terminal_fd = nc_fd_close(box->terminal_fd);
-	box->door_fd = nc_fd_close(box->door_fd);
-	box->home_fd = nc_fd_close(box->home_fd);
-	box->zygote_fd = nc_fd_close(box->zygote_fd);
-	box->lender_fd = nc_fd_close(box->lender_fd);
-	box->shade_fd = nc_fd_close(box->shade_fd);
-	box->go_fd = nc_fd_close(box->go_fd);
-	box->channel_fd = nc_fd_close(box->channel_fd);
+	change_fds(box, nc_fd_close);
 	(void)nc_cgroup_remove(&box->group);
 	(void)nc_cgroup_remove(&box->shared);
 	if (box->scratch_made && nc_scratch_remove(&nursery->scratch, box->end.id) < 0)

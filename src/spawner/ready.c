@@ -12,6 +12,13 @@
 /* When it has not been quiet for so long it may not get so soon. */
 #define LONG_NS (20 * NC_NS_PER_MS)
 
+/* The boxes that are nobody's yet, with a child of one zygote or none. */
+struct stock {
+	size_t n, n_growing, n_warm;
+	struct nc_box *best; /* for an order */
+	struct nc_box *cold; /* that waits and could warm up */
+};
+
 /* Who waits comes before who grows, who has warmed up first, and who is doing it after the others.
  */
 static int rank(const struct nc_box *box)
@@ -21,49 +28,43 @@ static int rank(const struct nc_box *box)
 	return !box->held || box->warmth == NC_WARMS_UP ? 1 : 2 + (box->warmth == NC_WARM);
 }
 
-/*
- * A box that is nobody's yet, with a child of this zygote or none; how many there are, and how many
- * of those are still to come.
- */
-static struct nc_box *prepared_box(
-	struct nc_spawner *spawner, uint64_t zygote, size_t *ret_n, size_t *ret_growing)
+static struct stock look(struct nc_spawner *spawner, uint64_t zygote)
 {
-	struct nc_box *found = NULL;
+	struct stock stock = {0};
 
-	*ret_n = *ret_growing = 0;
 	NC_EACH_MOVING (&spawner->table, box) {
 		if (box->ordered || box->lender_id != zygote ||
 			(box->state != NC_BOX_WAITING && box->state != NC_BOX_GROWING &&
 				box->state != NC_BOX_BORROWING))
 			continue;
-		++*ret_n;
-		*ret_growing += box->state != NC_BOX_WAITING || !box->held;
-		if (!found || rank(box) > rank(found))
-			found = box;
+		stock.n++;
+		stock.n_growing += box->state != NC_BOX_WAITING || !box->held;
+		stock.n_warm += box->warmth != NC_COLD;
+		if (!stock.best || rank(box) > rank(stock.best))
+			stock.best = box;
+		if (rank(box) == 2)
+			stock.cold = box;
 	}
-	return found;
+	return stock;
 }
 
 struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_order *order,
 	const struct nc_box **ret_lender)
 {
-	struct nc_box *box = NULL;
-	size_t n, n_growing;
-
 	*ret_lender = NULL;
 	if (!nc_box_is_neutral(order))
 		return NULL;
 	if (order->zygote > 0) {
 		const struct nc_box *lender = nc_table_find(&spawner->table, order->zygote);
+		struct nc_box *box = look(spawner, order->zygote).best;
 
-		box = prepared_box(spawner, order->zygote, &n, &n_growing);
 		/* a child that is still to come is there before an interpreter that is to start */
 		if (lender && lender->state == NC_BOX_RUNS && lender->ready > 0)
 			*ret_lender = lender;
 		if (*ret_lender || (box && box->state == NC_BOX_WAITING))
 			return box;
 	}
-	return prepared_box(spawner, 0, &n, &n_growing);
+	return look(spawner, 0).best;
 }
 
 void nc_ready_busy(struct nc_spawner *spawner, uint64_t for_ns)
@@ -76,72 +77,41 @@ void nc_ready_busy(struct nc_spawner *spawner, uint64_t for_ns)
 }
 
 /*
- * Whether one more is to be made now, beside so many. To make one takes longer than to serve
- * somebody, and would slow him down: it waits until it is quiet, unless there is none; or it does
- * not get quiet, then they are made one after the other.
+ * Brings the stock nearer to what is wanted: one more box, or one of a zygote's children that warms
+ * up. Both take longer than to serve somebody, and would slow him down: they wait until it is
+ * quiet, which *next has. Unless there is no box; or it does not get quiet, then one after the
+ * other is made. True if one was begun.
  */
-static bool is_time(const struct nc_spawner *spawner, size_t n, size_t n_growing)
-{
-	uint64_t now = nc_clock_ns();
-
-	return now >= spawner->quiet_ns || n == 0 ||
-	       (n_growing == 0 && now - spawner->busy_ns > LONG_NS);
-}
-
-static bool prepare_one(
+static bool add_one(
 	struct nc_spawner *spawner, size_t wanted, const struct nc_box *lender, uint64_t *next)
 {
-	struct nc_box *box;
-	size_t n, n_growing;
+	struct stock stock = look(spawner, lender ? lender->end.id : 0);
+	uint64_t now = nc_clock_ns();
+	bool more = stock.n < wanted, quiet = now >= spawner->quiet_ns;
+	bool warmer = lender && stock.cold && stock.n_warm < WARM_MAX;
+	bool urgent = stock.n == 0 || (stock.n_growing == 0 && now - spawner->busy_ns > LONG_NS);
+	struct nc_box *box = more && (quiet || urgent) ? nc_table_free(&spawner->table) : NULL;
 
-	(void)prepared_box(spawner, lender ? lender->end.id : 0, &n, &n_growing);
-	if (n >= wanted)
-		return false;
-	if (!is_time(spawner, n, n_growing)) {
-		*next = spawner->quiet_ns < *next ? spawner->quiet_ns : *next;
-		return false;
-	}
-	box = nc_table_free(&spawner->table);
-	if (box)
+	if (box) {
 		nc_step_begin(spawner, box, NULL, lender);
+	} else if (warmer && quiet) {
+		/* of one that has died just now its end tells */
+		(void)send(stock.cold->report_fd, NC_WARM_UP, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		stock.cold->warmth = NC_WARMS_UP;
+	} else if ((more || warmer) && !quiet && spawner->quiet_ns < *next) {
+		*next = spawner->quiet_ns;
+	}
 	return box;
-}
-
-/* Lets one more child of this zygote warm up, once it is quiet. */
-static void warm_one(struct nc_spawner *spawner, uint64_t zygote, uint64_t *next)
-{
-	struct nc_box *found = NULL;
-	size_t n = 0;
-
-	NC_EACH_MOVING (&spawner->table, box) {
-		if (box->ordered || box->lender_id != zygote || rank(box) == 0)
-			continue;
-		n += box->warmth != NC_COLD;
-		if (rank(box) == 2)
-			found = box;
-	}
-	if (!found || n >= WARM_MAX)
-		return;
-	if (nc_clock_ns() < spawner->quiet_ns) {
-		*next = spawner->quiet_ns < *next ? spawner->quiet_ns : *next;
-		return;
-	}
-	/* of one that has died just now its end tells */
-	(void)send(found->report_fd, NC_WARM_UP, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-	found->warmth = NC_WARMS_UP;
 }
 
 bool nc_ready_prepare(struct nc_spawner *spawner, uint64_t *next)
 {
-	if (prepare_one(spawner, spawner->ready, NULL, next))
+	if (add_one(spawner, spawner->ready, NULL, next))
 		return true;
-	NC_EACH_MOVING (&spawner->table, box) {
-		if (box->state != NC_BOX_RUNS || box->zygote_fd < 0)
-			continue;
-		if (prepare_one(spawner, box->ready, box, next))
+	NC_EACH_MOVING (&spawner->table, box)
+		if (box->state == NC_BOX_RUNS && box->zygote_fd >= 0 &&
+			add_one(spawner, box->ready, box, next))
 			return true;
-		warm_one(spawner, box->end.id, next);
-	}
 	return false;
 }
 
@@ -169,8 +139,7 @@ bool nc_ready_drop_orphan(struct nc_spawner *spawner)
 void nc_ready_drop_all(struct nc_spawner *spawner, uint64_t zygote)
 {
 	struct nc_box *box;
-	size_t n, n_growing;
 
-	while ((box = prepared_box(spawner, zygote, &n, &n_growing)))
+	while ((box = look(spawner, zygote).best))
 		nc_step_drop(spawner, box);
 }

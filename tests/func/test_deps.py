@@ -94,4 +94,4 @@ def test_ordinary_user_without_sudo_is_told_the_command(machine):
 def test_wrong_group(machine):
     assert machine("nonsense").returncode == 2
     done = machine()
-    assert done.returncode == 2 and "groups: build test check cover " in done.stderr
+    assert done.returncode == 2 and "groups: build test check cover bench " in done.stderr
