@@ -176,6 +176,9 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	int report = first->report_fd;
 	int r;
 
+	/* what takes longest, and needs no ids: the spawner maps them meanwhile */
+	if (first->root)
+		STEP(report, "make a net namespace", checked(unshare(CLONE_NEWNET)));
 	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());
@@ -184,8 +187,6 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 		STEP(report, "become the box's root", become(0));
 	(void)umask(022);
 	if (first->root) {
-		/* the one that takes long: the spawner need not wait for it */
-		STEP(report, "make a net namespace", checked(unshare(CLONE_NEWNET)));
 		r = nc_root_build(first->root, &step);
 		STEP(report, step, r);
 	}

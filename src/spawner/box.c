@@ -230,25 +230,24 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		return begin_process(nursery, box, err);
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
-	/* while the first process builds the root */
-	if (r == 0)
-		r = make_group(nursery, box, box, err);
-	if (r == 0 && nursery->is_filtered)
-		nc_box_hasten(nursery, box);
-	return r;
+	return r < 0 || !nursery->is_filtered ? r : nc_box_hasten(nursery, box, err);
 }
 
-void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box)
+int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
+	int r;
 
-	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER ||
-		box->lender_id > 0 || box->payload_fd >= 0)
-		return;
+	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER)
+		return 0;
+	r = make_group(nursery, box, box, err);
+	if (r < 0 || box->lender_id > 0)
+		return r;
 	(void)nc_cradle_clear(&nursery->cradle); /* or it would have the end of a pipe in there */
 	/* whoever cannot be made now, or why not, is seen when the root is there */
 	if (nc_birth_payload(nursery, box, box, false, &ignored) < 0)
 		box->channel_fd = nc_fd_close(box->channel_fd);
+	return 0;
 }
 
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,

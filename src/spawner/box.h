@@ -134,10 +134,10 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	const struct nc_box *lender, struct nacre_err *err);
 
 /*
- * Forks the payload of a box whose root is still being built, as far as it comes without one. A box
- * does it itself once is_filtered.
+ * What can be done while the root of a box is being built: makes its group, and forks its payload,
+ * as far as that comes without a root. A box does it itself once is_filtered.
  */
-void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box);
+int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /* Gives a box that is nobody's to an order. */
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,

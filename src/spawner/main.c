@@ -27,6 +27,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -279,12 +280,37 @@ static int start(uint64_t worker, struct nacre_err *err)
 	return r;
 }
 
+/*
+ * Leaves this processor to the first process. While the worker, which is not ready before it has
+ * spoken, has another one, a child is cloned onto our own, and would wait there for as long as we
+ * have something to do, though everybody waits for it in the end. The kernel moves nobody who has
+ * just run; so we go, to where the worker is done soonest.
+ */
+static void make_way(void)
+{
+	struct pollfd event = {.fd = spawner.worker.fd, .events = POLLIN};
+	cpu_set_t all, others;
+	int cpu = sched_getcpu();
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE || poll(&event, 1, 0) != 0 ||
+		sched_getaffinity(0, sizeof(all), &all) < 0)
+		return;
+	others = all;
+	CPU_CLR((size_t)cpu, &others);
+	/* there is no other one, or it is not to be had: then it takes longer */
+	if (sched_setaffinity(0, sizeof(others), &others) == 0)
+		(void)sched_setaffinity(0, sizeof(all), &all); /* what we had cannot be refused */
+}
+
 /* With our filter on us, and so on everything that we fork from now on. */
 static int serve(struct nacre_err *err)
 {
 	spawner.nursery.is_filtered = true;
-	NC_EACH_BOX (&spawner.table, box)
-		nc_box_hasten(&spawner.nursery, box);
+	NC_EACH_BOX (&spawner.table, box) {
+		struct nacre_err own = {0};
+
+		nc_step_birth(&spawner, box, nc_box_hasten(&spawner.nursery, box, &own), &own);
+	}
 	return nc_loop_serve(&spawner, err);
 }
 
@@ -312,6 +338,8 @@ int main(int argc, char **argv)
 	for (ready = spawner.ready; ready > 0 && nc_ready_prepare(&spawner, &never); ready--)
 		;
 	spawner.ready = 0;
+	if (!spawner.nursery.lasting)
+		make_way();
 	/* while the first box builds its root, and before anything that the worker says is heard */
 	code = nc_filter_load(NC_FILTER_SPAWNER, NULL);
 	if (code < 0)
