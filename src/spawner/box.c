@@ -676,6 +676,9 @@ bool nc_box_settle(struct nc_box *box)
 		box->init_fd < 0 || !nc_box_group(box))
 		return false;
 	reap_payload(box);
+	/* it goes while the bill is made, and whoever is left with it; a shade is not to go yet */
+	if (box->shade_fd < 0)
+		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
 	if (!is_deserted(box))
 		return false;
 	collect_usage(box);
