@@ -82,6 +82,42 @@ static int wait_for_go(int go_fd)
 	return n < 0 ? (int)n : n == 1 ? 0 : -ECANCELED;
 }
 
+static int tell_built(int built_fd)
+{
+	const uint64_t one = 1;
+
+	return nc_fd_write_all(built_fd, &one, sizeof(one));
+}
+
+/* Stays on this processor, until the set that it had is given back. */
+static bool stay_here(cpu_set_t *ret_had)
+{
+	int cpu = sched_getcpu();
+	cpu_set_t here;
+
+	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(*ret_had), ret_had) < 0)
+		return false;
+	CPU_ZERO(&here);
+	CPU_SET((size_t)cpu, &here);
+	return sched_setaffinity(0, sizeof(here), &here) == 0;
+}
+
+/*
+ * Whoever builds it is process 1 here, and takes us along if it comes to nothing. The kernel likes
+ * to wake us on his processor, where we would wait until he is nacre-init, beside an idle one.
+ */
+static int wait_for_root(int built_fd, bool hurries)
+{
+	cpu_set_t had;
+	bool stays = hurries && stay_here(&had);
+	uint64_t n;
+	ssize_t r = nc_fd_read_upto(built_fd, &n, sizeof(n));
+
+	if (stays && sched_setaffinity(0, sizeof(had), &had) < 0)
+		return -errno;
+	return r < 0 ? (int)r : 0;
+}
+
 static int join(const struct nc_cgroup *group)
 {
 	return group ? nc_cgroup_join_self(group, group->clone_fd >= 0) : 0;
@@ -189,6 +225,8 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	if (first->root) {
 		r = nc_root_build(first->root, &step);
 		STEP(report, step, r);
+		/* the payload comes in while we go on; its order comes after nacre-init's word */
+		STEP(report, "tell that the root is there", tell_built(first->built_fd));
 	}
 	STEP(report, "detach from the spawner's files", stdio_to_null());
 	STEP(report, "close the ways to capabilities", nc_caps_bound());
@@ -607,8 +645,9 @@ static void enter_box(const struct nc_payload *payload, int channel)
 									CLONE_NEWIPC | CLONE_NEWUTS
 							      : 0);
 
-	if (payload->waits)
-		STEP(channel, "wait for the root", wait_for_go(channel));
+	if (payload->built_fd >= 0)
+		STEP(channel, "wait for the root",
+			wait_for_root(payload->built_fd, payload->hurries));
 	if (!payload->lent && payload->box_fd >= 0)
 		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
 	/* its top is the group that the payload is in by now */

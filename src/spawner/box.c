@@ -145,9 +145,12 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, const stru
 static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
 	struct nacre_err *err)
 {
-	int r = box->payload_fd < 0 ? nc_birth_payload(nursery, box, home, true, err)
-				    : nc_birth_enter(box, err);
+	int r = 0;
 
+	if (box->payload_fd < 0)
+		r = nc_birth_payload(nursery, box, home, true, err);
+	else /* one that could not come so far has said why, and is heard */
+		box->report_fd = take_fd(box->channel_fd);
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
 	return r == 0 && box->order ? nc_birth_deliver(nursery, box, err) : r;
 }
@@ -188,6 +191,7 @@ static void make_blank(struct nc_box *box)
 		.payload_fd = -EBADF,
 		.cleaner_fd = -EBADF,
 		.report_fd = -EBADF,
+		.built_fd = -EBADF,
 		.scratch_fd = -EBADF,
 		.listener_fd = -EBADF,
 		.terminal_fd = -EBADF,
@@ -601,6 +605,7 @@ static void bury(struct nc_nursery *nursery, struct nc_box *box)
 	box->end.stays = false;
 	nc_freep(&box->first);
 	box->report_fd = nc_fd_close(box->report_fd);
+	box->built_fd = nc_fd_close(box->built_fd);
 	box->scratch_fd = nc_fd_close(box->scratch_fd);
 	box->listener_fd = nc_fd_close(box->listener_fd);
 	box->terminal_fd = nc_fd_close(box->terminal_fd);

@@ -99,6 +99,7 @@ struct nc_box {
 	int cleaner_fd;		     /* pidfd of who clears up a process box's directory */
 	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
 	int report_fd;		     /* the first process's pipe, then the channel to the payload */
+	int built_fd;		     /* what tells the payload of the root; until that is forked */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
 	int listener_fd;    /* readable when a system call was refused: nc_box_denied; or -EBADF */
 	int terminal_fd;    /* the master of its terminal, until the worker has it */

@@ -2,7 +2,7 @@
  * What a first process takes along of the spawner's descriptors.
  *
  * A fork copies all of them and exec closes each: with many boxes that is a good part of a birth,
- * and it grows with every box that lives. A first process needs five. So these are put at low
+ * and it grows with every box that lives. A first process needs six. So these are put at low
  * numbers, the process is cloned with the spawner's own table (CLONE_FILES), and the first thing it
  * does is to take a copy of the low end of that. The numbers are free again for the next once it
  * has: until then they stay as they are, and somebody else is forked in the usual way.
@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#define NC_CRADLE_FDS 3
+#define NC_CRADLE_FDS 4
 
 struct nc_cradle {
 	bool tried;

@@ -80,7 +80,7 @@ static void test_a_first_process_has_its_own(void **state)
 	(void)state;
 	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
 	assert_true(nc_cradle_fill(
-		&cradle, (int[]){pipe_fds[0], pipe_fds[1], -EBADF}, constant_fds, 2));
+		&cradle, (int[]){pipe_fds[0], pipe_fds[1], -EBADF, -EBADF}, constant_fds, 2));
 	for (size_t i = 0; i < OTHERS; i++)
 		others[i] = nc_fd_dup(constant_fds[0]);
 	pid = clone_sharing();
@@ -102,7 +102,7 @@ static void test_a_first_process_has_its_own(void **state)
 
 static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 {
-	const int fds[NC_CRADLE_FDS] = {constant_fds[0], constant_fds[1], -EBADF};
+	const int fds[NC_CRADLE_FDS] = {constant_fds[0], constant_fds[1], -EBADF, -EBADF};
 	pid_t pid;
 	int pidfd;
 
@@ -129,7 +129,7 @@ static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 static void test_high_numbers_are_left_alone(void **state)
 {
 	struct nc_cradle late = {0};
-	const int fds[NC_CRADLE_FDS] = {-EBADF, -EBADF, -EBADF};
+	const int fds[NC_CRADLE_FDS] = {-EBADF, -EBADF, -EBADF, -EBADF};
 
 	(void)state;
 	assert_false(nc_cradle_fill(&late, fds, constant_fds, 2));
