@@ -680,10 +680,13 @@ bool nc_box_settle(struct nc_box *box)
 	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
 		box->init_fd < 0 || !nc_box_group(box))
 		return false;
-	reap_payload(box);
-	/* it goes while the bill is made, and whoever is left with it; a shade is not to go yet */
+	/*
+	 * Process 1 goes while the bill is made, and whoever is left with it. The payload is dead,
+	 * and its status is what it is. A shade is not to go yet.
+	 */
 	if (box->shade_fd < 0)
 		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+	reap_payload(box);
 	if (!is_deserted(box))
 		return false;
 	collect_usage(box);
@@ -705,10 +708,13 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		}
 		box->state = NC_BOX_DYING;
 		box->deadline_ns = UINT64_MAX;
-		if (box->billed) /* nobody is left */
-			(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-		else
+		if (!box->billed) {
 			kill_all(box);
+		} else { /* nobody is left, but for a shade */
+			(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+			if (box->shade_fd < 0)
+				(void)nc_cgroup_remove(&box->group); /* or in the end */
+		}
 		/* while process 1 goes; unless others were left, whom it takes along */
 		if (!box->billed && box->init_fd >= 0 && nc_box_group(box) &&
 			nc_cgroup_is_empty(&box->group) == 1)

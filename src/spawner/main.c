@@ -146,8 +146,7 @@ static int catch_signals(struct nacre_err *err)
 
 static void close_places(void)
 {
-	if (spawner.nursery.groups_open)
-		nc_cgroup_parent_close(&spawner.nursery.cgroups);
+	nc_groups_close(&spawner.nursery);
 	nc_locks_close(&spawner.nursery.locks, spawner.nursery.scratch.id);
 	nc_scratch_close(&spawner.nursery.scratch);
 }
@@ -265,10 +264,6 @@ static int start(uint64_t worker, struct nacre_err *err)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r >= 0)
 		r = nc_locks_open(&spawner.nursery.locks, ranges, spawner.nursery.scratch.id, err);
-	if (r >= 0 && !ranges) {
-		r = nc_groups_open(&spawner.nursery, err);
-		nc_groups_sweep(&spawner.nursery);
-	}
 	if (r >= 0)
 		r = catch_signals(err);
 	if (r >= 0)
