@@ -23,7 +23,7 @@ struct nc_cradle {
 	int end;     /* all numbers that a first process needs are less; 0: there is no cradle */
 	bool filled; /* for somebody who may not have left */
 	bool came;   /* he has been cloned */
-	bool *left;  /* shared memory: and has left */
+	int *left;   /* shared memory: and has left; 1 and the processor on which he did */
 };
 
 /*
@@ -38,6 +38,9 @@ int nc_cradle_leave(const struct nc_cradle *cradle);
 
 /* The process has been cloned. */
 void nc_cradle_take(struct nc_cradle *cradle, int pidfd);
+
+/* Whether who came last may wait for this processor: he has not begun, or did so here. */
+bool nc_cradle_is_here(const struct nc_cradle *cradle);
 
 /*
  * Lets go of what it is filled with, unless somebody is in there: who has left, died or never came
