@@ -34,6 +34,7 @@
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "kernel/processor.h"
 
 #define READY_FD 3
 /* nacre-files, or the pipe with files, or a zygote's socket: what comes behind the streams. */
@@ -89,19 +90,6 @@ static int tell_built(int built_fd)
 	return nc_fd_write_all(built_fd, &one, sizeof(one));
 }
 
-/* Stays on this processor, until the set that it had is given back. */
-static bool stay_here(cpu_set_t *ret_had)
-{
-	int cpu = sched_getcpu();
-	cpu_set_t here;
-
-	if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(*ret_had), ret_had) < 0)
-		return false;
-	CPU_ZERO(&here);
-	CPU_SET((size_t)cpu, &here);
-	return sched_setaffinity(0, sizeof(here), &here) == 0;
-}
-
 /*
  * Whoever builds it is process 1 here, and takes us along if it comes to nothing. The kernel likes
  * to wake us on his processor, where we would wait until he is nacre-init, beside an idle one.
@@ -109,13 +97,12 @@ static bool stay_here(cpu_set_t *ret_had)
 static int wait_for_root(int built_fd, bool hurries)
 {
 	cpu_set_t had;
-	bool stays = hurries && stay_here(&had);
+	bool stays = hurries && nc_processor_stay(&had);
 	uint64_t n;
-	ssize_t r = nc_fd_read_upto(built_fd, &n, sizeof(n));
+	ssize_t size = nc_fd_read_upto(built_fd, &n, sizeof(n));
+	int r = stays ? nc_processor_roam(&had) : 0;
 
-	if (stays && sched_setaffinity(0, sizeof(had), &had) < 0)
-		return -errno;
-	return r < 0 ? (int)r : 0;
+	return size < 0 ? (int)size : r;
 }
 
 static int join(const struct nc_cgroup *group)

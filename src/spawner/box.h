@@ -7,9 +7,9 @@
 #include "base/limits.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
+#include "kernel/cradle.h"
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
-#include "spawner/cradle.h"
 
 /* User, mount, pid, net, ipc and uts. */
 #define NC_BOX_SPACES 6

@@ -46,6 +46,7 @@
 #include "base/pidfd.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
+#include "kernel/processor.h"
 #include "kernel/program.h"
 #include "kernel/userns.h"
 #include "spawner/groups.h"
@@ -291,17 +292,8 @@ static int lock_up(struct nacre_err *err)
  */
 static void make_way(void)
 {
-	cpu_set_t all, others;
-	int cpu = sched_getcpu();
-
-	if (!nc_cradle_is_here(&spawner.nursery.cradle) || cpu < 0 || cpu >= CPU_SETSIZE ||
-		sched_getaffinity(0, sizeof(all), &all) < 0)
-		return;
-	others = all;
-	CPU_CLR((size_t)cpu, &others);
-	/* there is no other one, or it is not to be had: then it takes longer */
-	if (sched_setaffinity(0, sizeof(others), &others) == 0)
-		(void)sched_setaffinity(0, sizeof(all), &all); /* what we had cannot be refused */
+	if (nc_cradle_is_here(&spawner.nursery.cradle))
+		nc_processor_leave();
 }
 
 /* With our filter on us, and so on everything that we fork from now on. */

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/pidfd.h"
-#include "spawner/cradle.h"
+#include "kernel/cradle.h"
 
 /* Of boxes that live, at numbers above all that a first process needs. */
 #define OTHERS 200
@@ -108,6 +108,7 @@ static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 
 	(void)state;
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
+	assert_false(nc_cradle_is_here(&cradle));
 	assert_true(nc_cradle_clear(&cradle)); /* nobody came */
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
 	pid = clone_sharing();
@@ -117,6 +118,7 @@ static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 	}
 	pidfd = nc_pidfd_open(pid);
 	nc_cradle_take(&cradle, pidfd);
+	assert_true(nc_cradle_is_here(&cradle)); /* for all that is known */
 	assert_false(nc_cradle_clear(&cradle));
 	assert_false(nc_cradle_fill(&cradle, fds, constant_fds, 2));
 	/* he dies without a word */

@@ -7,8 +7,8 @@
  * does is to take a copy of the low end of that. The numbers are free again for the next once it
  * has: until then they stay as they are, and somebody else is forked in the usual way.
  */
-#ifndef NC_SPAWNER_CRADLE_H
-#define NC_SPAWNER_CRADLE_H
+#ifndef NC_CRADLE_H
+#define NC_CRADLE_H
 
 #include <stdbool.h>
 

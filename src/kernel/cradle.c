@@ -1,5 +1,5 @@
 /* What a first process takes along of the spawner's descriptors. */
-#include "spawner/cradle.h"
+#include "kernel/cradle.h"
 
 #include <errno.h>
 #include <fcntl.h>
