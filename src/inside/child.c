@@ -34,6 +34,7 @@
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
+#include "kernel/processor.h"
 
 #define READY_FD 3
 /* nacre-files, or the pipe with files, or a zygote's socket: what comes behind the streams. */
@@ -80,6 +81,28 @@ static int wait_for_go(int go_fd)
 	ssize_t n = nc_fd_read_upto(go_fd, &byte, 1);
 
 	return n < 0 ? (int)n : n == 1 ? 0 : -ECANCELED;
+}
+
+static int tell_built(int built_fd)
+{
+	const uint64_t one = 1;
+
+	return nc_fd_write_all(built_fd, &one, sizeof(one));
+}
+
+/*
+ * Whoever builds it is process 1 here, and takes us along if it comes to nothing. The kernel likes
+ * to wake us on his processor, where we would wait until he is nacre-init, beside an idle one.
+ */
+static int wait_for_root(int built_fd, bool hurries)
+{
+	cpu_set_t had;
+	bool stays = hurries && nc_processor_stay(&had);
+	uint64_t n;
+	ssize_t size = nc_fd_read_upto(built_fd, &n, sizeof(n));
+	int r = stays ? nc_processor_roam(&had) : 0;
+
+	return size < 0 ? (int)size : r;
 }
 
 static int join(const struct nc_cgroup *group)
@@ -176,6 +199,9 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	int report = first->report_fd;
 	int r;
 
+	/* what takes longest, and needs no ids: the spawner maps them meanwhile */
+	if (first->root)
+		STEP(report, "make a net namespace", checked(unshare(CLONE_NEWNET)));
 	STEP(report, "wait for the mapping of ids", wait_for_go(first->go_fd));
 	STEP(report, "start a session", checked(setsid()));
 	STEP(report, "reset signals", reset_signals());
@@ -184,10 +210,11 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 		STEP(report, "become the box's root", become(0));
 	(void)umask(022);
 	if (first->root) {
-		/* the one that takes long: the spawner need not wait for it */
-		STEP(report, "make a net namespace", checked(unshare(CLONE_NEWNET)));
 		r = nc_root_build(first->root, &step);
 		STEP(report, step, r);
+		/* the payload comes in while we go on; its order comes after nacre-init's word */
+		if (first->built_fd >= 0)
+			STEP(report, "tell that the root is there", tell_built(first->built_fd));
 	}
 	STEP(report, "detach from the spawner's files", stdio_to_null());
 	STEP(report, "close the ways to capabilities", nc_caps_bound());
@@ -606,8 +633,9 @@ static void enter_box(const struct nc_payload *payload, int channel)
 									CLONE_NEWIPC | CLONE_NEWUTS
 							      : 0);
 
-	if (payload->waits)
-		STEP(channel, "wait for the root", wait_for_go(channel));
+	if (payload->built_fd >= 0)
+		STEP(channel, "wait for the root",
+			wait_for_root(payload->built_fd, payload->hurries));
 	if (!payload->lent && payload->box_fd >= 0)
 		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
 	/* its top is the group that the payload is in by now */

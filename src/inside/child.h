@@ -21,6 +21,7 @@ struct nc_first {
 	const struct nc_root_spec *root; /* NULL: it keeps the host's, and its mounts */
 	int go_fd;
 	int report_fd;
+	int built_fd;	/* an eventfd that is written to when the root is there; or -EBADF */
 	int init_fd;	/* nacre-init, to be executed */
 	int spawner_fd; /* pidfd */
 	bool single_id; /* one user id is mapped, so there is no id 0 to become */
@@ -35,7 +36,8 @@ struct nc_payload {
 	int channel_fd;
 	int other_fd; /* the spawner's end of the channel */
 	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
-	bool waits;   /* the root is not there yet: a byte on the channel says when */
+	int built_fd; /* the root is not there yet: the eventfd says when; -EBADF: it is */
+	bool hurries; /* it waits for that on the processor where it is */
 	bool zygote;  /* its children are lent to other boxes: it enters this one's root only */
 	bool ahead;   /* it is its program already, and takes the order as that */
 	bool lent;    /* a zygote's child: it is in the box's namespaces already */

@@ -396,6 +396,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 		.channel_fd = fds[NC_LEND_CHANNEL],
 		.other_fd = -EBADF,
 		.go_fd = fds[NC_LEND_GO],
+		.built_fd = -EBADF,
 		.id = NC_SANDBOX_ID,
 		.join_fds = fds + NC_LEND_JOIN,
 		.n_join = (size_t)(n - NC_LEND_JOIN),

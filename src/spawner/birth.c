@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -259,6 +260,7 @@ _Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc
 		.root = spec,
 		.go_fd = cradled ? nursery->cradle.fd[0] : go[0],
 		.report_fd = cradled ? nursery->cradle.fd[1] : report[1],
+		.built_fd = cradled && box->built_fd >= 0 ? nursery->cradle.fd[3] : box->built_fd,
 		.init_fd = nursery->init_fd,
 		.spawner_fd = nursery->self_fd,
 		.single_id = !box->slot.held,
@@ -273,10 +275,11 @@ _Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc
 }
 
 /* Whether it needs no more of the spawner's descriptors than there is place for. */
-static bool fill_cradle(struct nc_nursery *nursery, const struct nc_root_spec *spec, const int *go,
-	const int *report)
+static bool fill_cradle(struct nc_nursery *nursery, const struct nc_box *box,
+	const struct nc_root_spec *spec, const int *go, const int *report)
 {
-	const int fds[NC_CRADLE_FDS] = {go[0], report[1], spec ? spec->frame_fd : -EBADF};
+	const int fds[NC_CRADLE_FDS] = {
+		go[0], report[1], spec ? spec->frame_fd : -EBADF, box->built_fd};
 	const int constant_fds[] = {nursery->init_fd, nursery->self_fd};
 
 	return !(spec && (spec->image_fd >= 0 || spec->n_binds > 0)) &&
@@ -287,7 +290,7 @@ static bool fill_cradle(struct nc_nursery *nursery, const struct nc_root_spec *s
 static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc_root_spec *spec,
 	const int *go, const int *report, struct nacre_err *err)
 {
-	bool cradled = fill_cradle(nursery, spec, go, report);
+	bool cradled = fill_cradle(nursery, box, spec, go, report);
 	uint64_t flags = CLONE_NEWUSER | CLONE_NEWPID | (cradled ? CLONE_FILES : 0);
 	int r;
 
@@ -312,6 +315,13 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 	return 0;
 }
 
+/* What says that the root is there, to the payload that waits for it. */
+static int open_built(struct nc_box *box, struct nacre_err *err)
+{
+	box->built_fd = eventfd(0, EFD_CLOEXEC);
+	return box->built_fd < 0 ? nc_err_errno(err, -errno, "Make an eventfd") : 0;
+}
+
 int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	bool has_root = box->end.tier == NC_BOX_CONTAINER;
@@ -322,6 +332,8 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
 	if (r < 0)
 		return nc_err_errno(err, r, "Make a pipe");
 	r = has_root ? describe_root(nursery, box, &spec, err) : 0;
+	if (r == 0 && has_root && box->lender_id == 0)
+		r = open_built(box, err);
 	if (r == 0)
 		r = clone_first(nursery, box, has_root ? &spec : NULL, go, report, err);
 	close_root(&spec);
@@ -478,7 +490,8 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	struct nc_payload payload = {.tier = box->end.tier,
 		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
-		.waits = !has_root,
+		.built_fd = has_root ? -EBADF : home->built_fd,
+		.hurries = !nursery->lasting,
 		.zygote = zygote,
 		.alone = box->end.alone ||
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
@@ -501,19 +514,11 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	r = nursery->pid_ns_fd >= 0 || outside ? fork_directly(nursery, box, &payload)
 					       : fork_by_sibling(box, &payload);
 	(void)close(ends[1]);
+	box->built_fd = nc_fd_close(box->built_fd);
 	*(has_root ? &box->report_fd : &box->channel_fd) = ends[0];
 	if (r < 0)
 		return nc_err_errno(err, r, "Fork into the box");
 	nc_cgroup_join_close(&box->group);
-	return 0;
-}
-
-int nc_birth_enter(struct nc_box *box, struct nacre_err *err)
-{
-	box->report_fd = take_fd(box->channel_fd);
-	/* one that could not come so far has said why, and is heard */
-	if (send(box->report_fd, "r", 1, MSG_NOSIGNAL) < 0 && errno != EPIPE)
-		return nc_err_errno(err, -errno, "Let the payload into the box");
 	return 0;
 }
 
@@ -664,6 +669,7 @@ int nc_birth_sweeper(const struct nc_nursery *nursery, struct nc_box *box)
 		.channel_fd = -EBADF,
 		.other_fd = -EBADF,
 		.go_fd = -EBADF,
+		.built_fd = -EBADF,
 		.sweeps = true,
 		.host_pid_ns = nursery->pid_ns};
 

@@ -21,9 +21,6 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
 int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	const struct nc_box *home, bool has_root, struct nacre_err *err);
 
-/* The root is there: the payload that waits for it goes on, and report_fd is the channel to it. */
-int nc_birth_enter(struct nc_box *box, struct nacre_err *err);
-
 /* The same, but that the zygote is asked for it; report_fd is where it answers. */
 int nc_birth_borrow(struct nc_box *box, struct nacre_err *err);
 

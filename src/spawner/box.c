@@ -145,9 +145,12 @@ static int make_group(struct nc_nursery *nursery, struct nc_box *box, const stru
 static int make_payload(struct nc_nursery *nursery, struct nc_box *box, const struct nc_box *home,
 	struct nacre_err *err)
 {
-	int r = box->payload_fd < 0 ? nc_birth_payload(nursery, box, home, true, err)
-				    : nc_birth_enter(box, err);
+	int r = 0;
 
+	if (box->payload_fd < 0)
+		r = nc_birth_payload(nursery, box, home, true, err);
+	else /* one that could not come so far has said why, and is heard */
+		box->report_fd = take_fd(box->channel_fd);
 	box->state = box->order ? NC_BOX_STARTING : NC_BOX_WAITING;
 	return r == 0 && box->order ? nc_birth_deliver(nursery, box, err) : r;
 }
@@ -184,9 +187,9 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 static void change_fds(struct nc_box *box, int (*change)(int fd))
 {
 	int *const fds[] = {&box->init_fd, &box->payload_fd, &box->cleaner_fd, &box->report_fd,
-		&box->scratch_fd, &box->listener_fd, &box->terminal_fd, &box->door_fd,
-		&box->home_fd, &box->zygote_fd, &box->lender_fd, &box->shade_fd, &box->go_fd,
-		&box->channel_fd};
+		&box->built_fd, &box->scratch_fd, &box->listener_fd, &box->terminal_fd,
+		&box->door_fd, &box->home_fd, &box->zygote_fd, &box->lender_fd, &box->shade_fd,
+		&box->go_fd, &box->channel_fd};
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		*fds[i] = change(*fds[i]);
@@ -235,25 +238,24 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		return begin_process(nursery, box, err);
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
-	/* while the first process builds the root */
-	if (r == 0)
-		r = make_group(nursery, box, box, err);
-	if (r == 0 && nursery->is_filtered)
-		nc_box_hasten(nursery, box);
-	return r;
+	return r < 0 || !nursery->is_filtered ? r : nc_box_hasten(nursery, box, err);
 }
 
-void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box)
+int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
+	int r;
 
-	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER ||
-		box->lender_id > 0 || box->payload_fd >= 0)
-		return;
+	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER)
+		return 0;
+	r = make_group(nursery, box, box, err);
+	if (r < 0 || box->lender_id > 0)
+		return r;
 	(void)nc_cradle_clear(&nursery->cradle); /* or it would have the end of a pipe in there */
 	/* whoever cannot be made now, or why not, is seen when the root is there */
 	if (nc_birth_payload(nursery, box, box, false, &ignored) < 0)
 		box->channel_fd = nc_fd_close(box->channel_fd);
+	return 0;
 }
 
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -667,11 +669,14 @@ static bool is_deserted(const struct nc_box *box)
 	return n == 0 || (n == 1 && box->shade_fd >= 0 && poll(&event, 1, 0) == 0);
 }
 
-bool nc_box_settle(struct nc_box *box)
+bool nc_box_settle(struct nc_box *box, bool hurries)
 {
 	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
 		box->init_fd < 0 || !nc_box_group(box))
 		return false;
+	/* whoever is left goes with it; the payload is dead, and its status is what it is */
+	if (hurries)
+		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
 	reap_payload(box);
 	if (!is_deserted(box))
 		return false;
@@ -694,10 +699,13 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		}
 		box->state = NC_BOX_DYING;
 		box->deadline_ns = UINT64_MAX;
-		if (box->billed) /* nobody is left */
-			(void)nc_pidfd_kill(box->init_fd, SIGKILL);
-		else
+		if (!box->billed) {
 			kill_all(box);
+		} else { /* nobody is left, but for a shade */
+			(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+			if (box->shade_fd < 0)
+				(void)nc_cgroup_remove(&box->group); /* or in the end */
+		}
 		/* while process 1 goes; unless others were left, whom it takes along */
 		if (!box->billed && box->init_fd >= 0 && nc_box_group(box) &&
 			nc_cgroup_is_empty(&box->group) == 1)

@@ -7,9 +7,9 @@
 #include "base/limits.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
+#include "kernel/cradle.h"
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
-#include "spawner/cradle.h"
 
 /* User, mount, pid, net, ipc and uts. */
 #define NC_BOX_SPACES 6
@@ -107,6 +107,7 @@ struct nc_box {
 	int cleaner_fd;		     /* pidfd of who clears up a process box's directory */
 	pid_t init_pid, payload_pid; /* to tell them from strangers; never signalled by these */
 	int report_fd;		     /* the first process's pipe, then the channel to the payload */
+	int built_fd;		     /* what tells the payload of the root; until that is forked */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
 	int listener_fd;    /* readable when a system call was refused: nc_box_denied; or -EBADF */
 	int terminal_fd;    /* the master of its terminal, until the worker has it */
@@ -142,10 +143,10 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	const struct nc_box *lender, struct nacre_err *err);
 
 /*
- * Forks the payload of a box whose root is still being built, as far as it comes without one. A box
- * does it itself once is_filtered.
+ * What can be done while the root of a box is being built: makes its group, and forks its payload,
+ * as far as that comes without a root. A box does it itself once is_filtered.
  */
-void nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box);
+int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 
 /* Gives a box that is nobody's to an order. */
 int nc_box_take(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pending *order,
@@ -171,9 +172,10 @@ void nc_box_kill(struct nc_box *box, enum nc_box_cause cause);
 
 /*
  * The command of a box that does not stay has ended: true if nothing else is left in there, and its
- * end is complete before the box itself is gone, for which nobody has to wait.
+ * end is complete before the box itself is gone, for which nobody has to wait. Who hurries has
+ * process 1 die while the bill is made.
  */
-bool nc_box_settle(struct nc_box *box);
+bool nc_box_settle(struct nc_box *box, bool hurries);
 
 /* What the box waits for has come; true once it is dead, with end complete, and NC_BOX_KEPT. */
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box);

@@ -5,10 +5,16 @@
 #include "spawner/box.h"
 
 /*
- * Opens them, once; further calls do nothing. Root's are opened while the first box builds its
- * root, on another processor if there is one; a user's before he enters his user namespace.
+ * Opens them, once; further calls do nothing. That is while the first box builds its root, on
+ * another processor if there is one.
  */
 int nc_groups_open(struct nc_nursery *nursery, struct nacre_err *err);
+
+/* Removes ours, if no box has one any more. They can be opened again. */
+void nc_groups_close(struct nc_nursery *nursery);
+
+/* The same while a box dies, if nobody of it can be where we are. */
+void nc_groups_close_early(struct nc_nursery *nursery);
 
 /* Removes what is left of spawners that are gone, once; further calls do nothing. */
 void nc_groups_sweep(struct nc_nursery *nursery);

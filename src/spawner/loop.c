@@ -176,18 +176,23 @@ static void kill_boxes(struct nc_spawner *spawner, bool all)
 	}
 }
 
+static bool is_dead(const struct nc_box *box)
+{
+	return box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT;
+}
+
 /* What a dying box waits for may have come; false: it is dead. */
 static bool bury_step(struct nc_spawner *spawner, struct nc_box *box)
 {
 	struct pollfd event = {.fd = nc_events_awaited(box), .events = POLLIN};
 
-	if (box->state == NC_BOX_FREE || box->state == NC_BOX_KEPT)
+	if (is_dead(box))
 		return false;
 	if (box->state == NC_BOX_CLEARING && event.fd < 0)
 		(void)nc_box_clear(&spawner->nursery, box, nc_clock_ns());
 	else if (event.fd < 0 || poll(&event, 1, 0) == 1)
 		(void)nc_box_ended(&spawner->nursery, box);
-	return true;
+	return !is_dead(box);
 }
 
 /* Until something happens to one of the dying, or one whom we cannot see has had time to. */

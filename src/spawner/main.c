@@ -19,9 +19,11 @@
  *come.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
- * locks, the control groups); (2) as an ordinary user, enter a user namespace of our own; (3) drop
- * groups and all capabilities but those that make boxes; (4) refuse ourselves every system call
- * that no box is made with.
+ * locks); (2) as an ordinary user, enter a user namespace of our own, where files and control
+ * groups that are his still are; drop groups; (3) drop all capabilities but those that make boxes;
+ * (4) refuse ourselves every system call that no box is made with. READY boxes are begun before
+ * (3): their first processes have what their own user namespaces give them, whatever we have, and
+ * nobody has been listened to yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +46,7 @@
 #include "base/pidfd.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
+#include "kernel/processor.h"
 #include "kernel/program.h"
 #include "kernel/userns.h"
 #include "spawner/groups.h"
@@ -90,7 +93,6 @@ static int lock_in(bool ranges, struct nacre_err *err)
 		1ULL << CAP_SYS_PTRACE | 1ULL << CAP_SYS_CHROOT |
 		(ranges ? 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_CHOWN : 1ULL << CAP_SETFCAP);
 	const unsigned int id = geteuid();
-	bool has_caps;
 	int r = 0;
 
 	/* deadlines are kept under load too; what we start takes its own place again */
@@ -101,15 +103,10 @@ static int lock_in(bool ranges, struct nacre_err *err)
 	/* neither the caller any more nor root of a namespace of our own */
 	if (!spawner.nursery.user_ns && geteuid() != id && geteuid() != 0)
 		return nc_err_set(err, -EPERM, "Map our own id into a user namespace");
-	has_caps = geteuid() == 0;
 	spawner.nursery.caps = keep;
 	if (ranges && setgroups(0, NULL) < 0)
 		return nc_err_errno(err, -errno, "Drop groups");
-	if (has_caps)
-		r = nc_caps_bound();
-	if (r == 0 && has_caps)
-		r = nc_caps_set(keep);
-	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
 	/* what a box leaves behind comes to us, so that we see the end of it */
 	if (r == 0 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
@@ -145,8 +142,7 @@ static int catch_signals(struct nacre_err *err)
 
 static void close_places(void)
 {
-	if (spawner.nursery.groups_open)
-		nc_cgroup_parent_close(&spawner.nursery.cgroups);
+	nc_groups_close(&spawner.nursery);
 	nc_locks_close(&spawner.nursery.locks, spawner.nursery.scratch.id);
 	nc_scratch_close(&spawner.nursery.scratch);
 }
@@ -264,27 +260,51 @@ static int start(uint64_t worker, struct nacre_err *err)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r >= 0)
 		r = nc_locks_open(&spawner.nursery.locks, ranges, spawner.nursery.scratch.id, err);
-	if (r >= 0 && !ranges) {
-		r = nc_groups_open(&spawner.nursery, err);
-		nc_groups_sweep(&spawner.nursery);
-	}
 	if (r >= 0)
 		r = catch_signals(err);
 	if (r >= 0)
 		r = lock_in(ranges, err);
-	if (r >= 0) {
+	if (r >= 0)
 		raise_limits();
-		nc_scratch_sweep(&spawner.nursery.scratch);
-	}
 	return r;
+}
+
+/* The rest of locking in, beside the first processes of READY boxes. */
+static int lock_up(struct nacre_err *err)
+{
+	bool has_caps = geteuid() == 0;
+	int r = has_caps ? nc_caps_bound() : 0;
+
+	if (r == 0 && has_caps)
+		r = nc_caps_set(spawner.nursery.caps);
+	if (r < 0)
+		return nc_err_errno(err, r, "Drop privileges");
+	nc_scratch_sweep(&spawner.nursery.scratch);
+	r = nc_filter_load(NC_FILTER_SPAWNER, NULL);
+	return r < 0 ? nc_err_errno(err, r, "Restrict system calls") : 0;
+}
+
+/*
+ * Leaves this processor to the first process, if that is not on another one. While
+ * the worker has the other of two processors, a child is cloned onto our own, and would wait there
+ * for as long as we have something to do, though everybody waits for it in the end. The kernel
+ * moves nobody who has just run; so we go, to where the worker is done soon or already.
+ */
+static void make_way(void)
+{
+	if (nc_cradle_is_here(&spawner.nursery.cradle))
+		nc_processor_leave();
 }
 
 /* With our filter on us, and so on everything that we fork from now on. */
 static int serve(struct nacre_err *err)
 {
 	spawner.nursery.is_filtered = true;
-	NC_EACH_BOX (&spawner.table, box)
-		nc_box_hasten(&spawner.nursery, box);
+	NC_EACH_BOX (&spawner.table, box) {
+		struct nacre_err own = {0};
+
+		nc_step_birth(&spawner, box, nc_box_hasten(&spawner.nursery, box, &own), &own);
+	}
 	return nc_loop_serve(&spawner, err);
 }
 
@@ -312,11 +332,11 @@ int main(int argc, char **argv)
 	for (ready = spawner.ready; ready > 0 && nc_ready_prepare(&spawner, &never); ready--)
 		;
 	spawner.ready = 0;
+	if (!spawner.nursery.lasting)
+		make_way();
 	/* while the first box builds its root, and before anything that the worker says is heard */
-	code = nc_filter_load(NC_FILTER_SPAWNER, NULL);
-	if (code < 0)
-		nc_err_errno(&err, code, "Restrict system calls");
-	else
+	code = lock_up(&err);
+	if (code == 0)
 		code = serve(&err);
 	if (code < 0)
 		code = fail(&err);

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/witness.h"
+#include "spawner/birth.h"
+#include "spawner/groups.h"
 
 /* Boxes that may die while they wait before no more are prepared. */
 #define LOST_MAX 16U
@@ -118,11 +120,17 @@ static bool put_off(struct nc_spawner *spawner, struct nc_box *box)
 	return true;
 }
 
+/* It was the only one, and most likely is the last; its group is gone before itself. */
+static bool is_last(const struct nc_spawner *spawner, const struct nc_box *box)
+{
+	return !spawner->nursery.lasting && spawner->table.n == 1 && !nc_box_group(box);
+}
+
 void nc_step_end(struct nc_spawner *spawner, struct nc_box *box)
 {
 	bool was_told = box->end.stays;
 
-	if (!box->told && nc_box_settle(box)) {
+	if (!box->told && nc_box_settle(box, spawner->patience_ns == 0)) {
 		conclude(spawner, box, false);
 		box->told = true;
 		if (put_off(spawner, box))
@@ -134,6 +142,8 @@ void nc_step_end(struct nc_spawner *spawner, struct nc_box *box)
 		conclude(spawner, box, was_told);
 	else if (box->state == NC_BOX_CLEARING)
 		nc_step_clear(spawner, box);
+	else if (box->told && is_last(spawner, box))
+		nc_groups_close_early(&spawner->nursery);
 }
 
 void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box)

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 #include "base/pidfd.h"
-#include "spawner/cradle.h"
+#include "kernel/cradle.h"
 
 /* Of boxes that live, at numbers above all that a first process needs. */
 #define OTHERS 200
@@ -80,7 +80,7 @@ static void test_a_first_process_has_its_own(void **state)
 	(void)state;
 	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
 	assert_true(nc_cradle_fill(
-		&cradle, (int[]){pipe_fds[0], pipe_fds[1], -EBADF}, constant_fds, 2));
+		&cradle, (int[]){pipe_fds[0], pipe_fds[1], -EBADF, -EBADF}, constant_fds, 2));
 	for (size_t i = 0; i < OTHERS; i++)
 		others[i] = nc_fd_dup(constant_fds[0]);
 	pid = clone_sharing();
@@ -102,12 +102,13 @@ static void test_a_first_process_has_its_own(void **state)
 
 static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 {
-	const int fds[NC_CRADLE_FDS] = {constant_fds[0], constant_fds[1], -EBADF};
+	const int fds[NC_CRADLE_FDS] = {constant_fds[0], constant_fds[1], -EBADF, -EBADF};
 	pid_t pid;
 	int pidfd;
 
 	(void)state;
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
+	assert_false(nc_cradle_is_here(&cradle));
 	assert_true(nc_cradle_clear(&cradle)); /* nobody came */
 	assert_true(nc_cradle_fill(&cradle, fds, constant_fds, 2));
 	pid = clone_sharing();
@@ -117,6 +118,7 @@ static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 	}
 	pidfd = nc_pidfd_open(pid);
 	nc_cradle_take(&cradle, pidfd);
+	assert_true(nc_cradle_is_here(&cradle)); /* for all that is known */
 	assert_false(nc_cradle_clear(&cradle));
 	assert_false(nc_cradle_fill(&cradle, fds, constant_fds, 2));
 	/* he dies without a word */
@@ -129,7 +131,7 @@ static void test_the_next_does_not_disturb_who_is_in_there(void **state)
 static void test_high_numbers_are_left_alone(void **state)
 {
 	struct nc_cradle late = {0};
-	const int fds[NC_CRADLE_FDS] = {-EBADF, -EBADF, -EBADF};
+	const int fds[NC_CRADLE_FDS] = {-EBADF, -EBADF, -EBADF, -EBADF};
 
 	(void)state;
 	assert_false(nc_cradle_fill(&late, fds, constant_fds, 2));

@@ -2,17 +2,17 @@
  * What a first process takes along of the spawner's descriptors.
  *
  * A fork copies all of them and exec closes each: with many boxes that is a good part of a birth,
- * and it grows with every box that lives. A first process needs five. So these are put at low
+ * and it grows with every box that lives. A first process needs six. So these are put at low
  * numbers, the process is cloned with the spawner's own table (CLONE_FILES), and the first thing it
  * does is to take a copy of the low end of that. The numbers are free again for the next once it
  * has: until then they stay as they are, and somebody else is forked in the usual way.
  */
-#ifndef NC_SPAWNER_CRADLE_H
-#define NC_SPAWNER_CRADLE_H
+#ifndef NC_CRADLE_H
+#define NC_CRADLE_H
 
 #include <stdbool.h>
 
-#define NC_CRADLE_FDS 3
+#define NC_CRADLE_FDS 4
 
 struct nc_cradle {
 	bool tried;
@@ -23,7 +23,7 @@ struct nc_cradle {
 	int end;     /* all numbers that a first process needs are less; 0: there is no cradle */
 	bool filled; /* for somebody who may not have left */
 	bool came;   /* he has been cloned */
-	bool *left;  /* shared memory: and has left */
+	int *left;   /* shared memory: and has left; 1 and the processor on which he did */
 };
 
 /*
@@ -38,6 +38,9 @@ int nc_cradle_leave(const struct nc_cradle *cradle);
 
 /* The process has been cloned. */
 void nc_cradle_take(struct nc_cradle *cradle, int pidfd);
+
+/* Whether who came last may wait for this processor: he has not begun, or did so here. */
+bool nc_cradle_is_here(const struct nc_cradle *cradle);
 
 /*
  * Lets go of what it is filled with, unless somebody is in there: who has left, died or never came

@@ -1,9 +1,10 @@
 /* What a first process takes along of the spawner's descriptors. */
-#include "spawner/cradle.h"
+#include "kernel/cradle.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS
 		return false;
 	cradle->filled = true;
 	cradle->came = false;
-	__atomic_store_n(cradle->left, false, __ATOMIC_RELEASE);
+	__atomic_store_n(cradle->left, 0, __ATOMIC_RELEASE);
 	for (int i = 0; i < NC_CRADLE_FDS; i++)
 		if (fds[i] >= 0 && dup3(fds[i], cradle->fd[i], O_CLOEXEC) < 0) {
 			(void)nc_cradle_clear(cradle);
@@ -63,9 +64,17 @@ bool nc_cradle_fill(struct nc_cradle *cradle, const int fds[static NC_CRADLE_FDS
 int nc_cradle_leave(const struct nc_cradle *cradle)
 {
 	int r = close_range((unsigned int)cradle->end, ~0U, CLOSE_RANGE_UNSHARE) < 0 ? -errno : 0;
+	int cpu = sched_getcpu();
 
-	__atomic_store_n(cradle->left, true, __ATOMIC_RELEASE);
+	__atomic_store_n(cradle->left, cpu > 0 ? 1 + cpu : 1, __ATOMIC_RELEASE);
 	return r;
+}
+
+bool nc_cradle_is_here(const struct nc_cradle *cradle)
+{
+	int left = cradle->came ? __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE) : -1;
+
+	return left == 0 || left == 1 + sched_getcpu();
 }
 
 void nc_cradle_take(struct nc_cradle *cradle, int pidfd)
@@ -78,7 +87,7 @@ static bool is_empty(const struct nc_cradle *cradle)
 {
 	struct pollfd event = {.fd = cradle->child_fd, .events = POLLIN};
 
-	return !cradle->came || __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE) ||
+	return !cradle->came || __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE) != 0 ||
 	       poll(&event, 1, 0) > 0;
 }
 
