@@ -159,9 +159,28 @@ def copy_programs(build, top):
     return target / "nacre"
 
 
+def compile_c(source, program, *words):
+    """Whether that worked; what is left out is said."""
+    root = RESULTS.parent.parent
+    command = ["cc", "-O2", "-D_GNU_SOURCE", "-std=gnu17", f"-I{root}/include", f"-I{root}/src", "-o", program, root / "bench" / source, *words]
+    if shutil.which("cc") and subprocess.run(command, check=False).returncode == 0:
+        return True
+    print(f"skipped: bench/{source} cannot be compiled", file=sys.stderr)
+    return False
+
+
+def build_floor(top):
+    """bench/floor.c; None where that fails."""
+    front, behind = top / "floor", top / "floor-behind"
+    if compile_c("floor.c", behind, "-static-pie", "-fPIE") and compile_c(
+            "floor.c", front, "-DFRONT", f'-DNEXT="{behind}"', "-nostdlib", "-static", "-fno-stack-protector", "-fcf-protection=none"):
+        return front
+    return None
+
+
 def make_rows(build, top):
     """name -> (which helper, function that returns the command)."""
-    nacre = str(copy_programs(build, top))
+    nacre, floor = str(copy_programs(build, top)), build_floor(top)
     rows = {
         "bare true": (0, lambda: TRUE),
         "nacre exec true": (0, lambda: [nacre, "exec", "--", *TRUE]),
@@ -172,6 +191,8 @@ def make_rows(build, top):
         "nacre exec python3": (0, lambda: [nacre, "exec", "--", *PYTHON]),
         "bwrap python3": (0, lambda: bwrap(PYTHON)),
     }
+    if floor:
+        rows["two programs, seven namespaces, true"] = (0, lambda: [str(floor), *TRUE])
     for runtime in ("crun", "runc"):
         if shutil.which(runtime):
             rows[f"{runtime} run true"] = (runtime, oci(runtime, top))
@@ -239,23 +260,12 @@ def machine():
            f"control groups {cgroups}, load {os.getloadavg()[0]:.1f}"
 
 
-def build_spawner_bench(build, top):
-    """bench/spawner.c against the build's static libraries; None, saying so, where that fails."""
-    program = top / "bench-spawner"
-    root = RESULTS.parent.parent
-    command = ["cc", "-O2", "-D_GNU_SOURCE", "-std=gnu17", f"-I{root}/include", f"-I{root}/src", "-o", program,
-               root / "bench/spawner.c", build / "src/libkernel.a", build / "src/libbase.a"]
-    if not shutil.which("cc") or subprocess.run(command, check=False).returncode != 0:
-        print("skipped: bench/spawner.c cannot be compiled", file=sys.stderr)
-        return None
-    return program
-
-
 def measure_spawner(build, top, rounds):
     """Tables of boxes inside a running spawner, back to back and with time to prepare."""
-    program = build_spawner_bench(build, top)
+    program = top / "bench-spawner"
     parts = []
-    for title, pause_ms in (("back to back", 0), ("10 ms apart", 10)) if program else ():
+    compiled = compile_c("spawner.c", program, build / "src/libkernel.a", build / "src/libbase.a")
+    for title, pause_ms in (("back to back", 0), ("10 ms apart", 10)) if compiled else ():
         done = subprocess.run([program, build.resolve() / "nacre-spawner", str(rounds), str(pause_ms)],
                               stdout=subprocess.PIPE, text=True, check=True, timeout=300)
         parts.append(f"Boxes inside a running spawner, {title}:\n\n{done.stdout.rstrip()}")
