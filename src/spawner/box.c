@@ -467,7 +467,7 @@ void nc_box_fail(struct nc_box *box)
 	drop_order(box);
 	box->report_fd = nc_fd_close(box->report_fd);
 	kill_all(box);
-	nc_cgroup_rest(&box->group); /* descriptors may be what it failed for: others need them now */
+	nc_cgroup_rest(&box->group); /* descriptors may be what it failed for */
 	box->state = NC_BOX_DYING;
 }
 

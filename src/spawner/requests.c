@@ -24,6 +24,8 @@
 /* A program that is short. */
 #define SHORT_NS (20 * NC_NS_PER_MS)
 
+/* What a box takes while it is made, and the order beside it. */
+#define SPARE_FDS 40
 #define NO_ROOM "This spawner has as many boxes as it can hold, or no memory"
 
 static bool is_adopted(const struct nc_box *box)
@@ -246,6 +248,18 @@ static int refuse(struct nc_spawner *spawner, uint64_t id, int code, const char 
 	return 0;
 }
 
+/*
+ * Whether so few descriptors are left that the next order might come without its own, for which
+ * its worker would be ended. The lowest are given first, so those that have come tell.
+ */
+static bool is_short_of_fds(const struct nc_spawner *spawner)
+{
+	for (size_t i = 0; spawner->nursery.lasting && i < spawner->packet.n_fds; i++)
+		if (spawner->packet.fds[i] + SPARE_FDS >= sysconf(_SC_OPEN_MAX))
+			return true;
+	return false;
+}
+
 /* A command beside others, in a box of this worker's that stays. */
 static int join_box(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
@@ -285,6 +299,8 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) ||
 		nc_table_find(&spawner->table, order.id))
 		return -EBADMSG;
+	if (is_short_of_fds(spawner))
+		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
 	if (order.home > 0)
 		return join_box(spawner, &order);
 	nc_ready_busy(spawner, SHORT_NS);
