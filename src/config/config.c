@@ -195,6 +195,15 @@ static bool is_header(const char *text)
 	return true;
 }
 
+/* Of Python, with those that it is in. */
+static bool is_module(const char *text)
+{
+	size_t size =
+		strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+
+	return size > 0 && size <= 100 && !text[size];
+}
+
 #define TRACING(member, ...)                                                                       \
 	{                                                                                          \
 		.name = #member, .offset = offsetof(struct nc_tracing_values, member), __VA_ARGS__ \
@@ -227,6 +236,8 @@ static const struct nc_field serve_fields[] = {
 	SERVE(tracing, .type = NC_FIELD_GROUP, .fields = tracing_fields),
 	SERVE(drain_seconds, .type = NC_FIELD_WHOLE, .preset = "30", .max = 3600),
 	SERVE(warm, .type = NC_FIELD_CHOICE, .preset = "interpreters", .choices = warm_names),
+	SERVE(preload, .type = NC_FIELD_LIST, .is_word = is_module,
+		.expected = "the name of a Python module"),
 	SERVE(quotas, .type = NC_FIELD_GROUP, .fields = quota_fields),
 	SERVE(tenants, .type = NC_FIELD_MAP, .fields = quota_fields,
 		.size = sizeof(struct nc_quota_values), .is_word = nc_policy_is_tenant,

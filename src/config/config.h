@@ -108,6 +108,7 @@ struct nc_serve_config {
 	struct nc_value allowed_origins; /* pages of others that may ask, with a key */
 	struct nc_value drain_seconds;
 	struct nc_value warm;	  /* enum nc_warm */
+	struct nc_value preload;  /* modules that a Python which is kept ready has imported */
 	struct nc_value webhooks; /* addresses that are told of alerts */
 	struct nc_tracing_values {
 		struct nc_value endpoint; /* where traces go, as OTLP/HTTP in JSON; or not given */

@@ -300,7 +300,7 @@ void nc_engine_reconfigure(
 {
 	engine->setup.config = config;
 	engine->setup.policies = policies;
-	nc_pool_warm(engine->pool, (enum nc_warm)config->serve.warm.number);
+	nc_pool_warm(engine->pool, &config->serve);
 }
 
 void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context)
@@ -375,8 +375,7 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 		r = nc_chronicle_new(setup->loop, setup->record, setup->record_returns, on_written,
 			setup->say, &engine->chronicle);
 	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
-		r = nc_pool_new(setup->loop, engine->hub,
-			(enum nc_warm)setup->config->serve.warm.number, setup->meminfo_fd,
+		r = nc_pool_new(setup->loop, engine->hub, &setup->config->serve, setup->meminfo_fd,
 			setup->say, &engine->pool);
 	if (r < 0)
 		nc_engine_free(engine);

@@ -51,16 +51,16 @@ extern const char nc_ahead_object[], nc_ahead_object_end[], nc_ahead_script[],
 #define ADDON_NAME ".nacre-ahead.node"
 
 /* What is imported ahead. */
-enum flavor { PLAIN, DATA, FLAVOR_MAX };
-static const char *const modules[FLAVOR_MAX] = {
-	[PLAIN] = "abc,argparse,ast,base64,bisect,collections,contextlib,copy,csv,dataclasses,"
-		  "datetime,decimal,enum,fractions,functools,hashlib,heapq,inspect,io,itertools,"
-		  "json,logging,math,operator,os,pathlib,random,re,shutil,statistics,string,"
-		  "struct,subprocess,sys,tempfile,textwrap,threading,time,traceback,types,typing,"
-		  "unittest,uuid,warnings",
-	[DATA] = "json,re,random,datetime,collections,itertools,functools,math,statistics,csv,"
-		 "numpy,numpy.random,pandas",
-};
+enum flavor { PLAIN, DATA };
+static const char usual_modules[] =
+	"abc,argparse,ast,base64,bisect,collections,contextlib,copy,csv,dataclasses,"
+	"datetime,decimal,enum,fractions,functools,hashlib,heapq,inspect,io,itertools,"
+	"json,logging,math,operator,os,pathlib,random,re,shutil,statistics,string,"
+	"struct,subprocess,sys,tempfile,textwrap,threading,time,traceback,types,typing,"
+	"unittest,uuid,warnings";
+static const char data_modules[] =
+	"json,re,random,datetime,collections,itertools,functools,math,statistics,csv,"
+	"numpy,numpy.random,pandas";
 
 struct zygote {
 	struct nc_pool *pool;
@@ -94,6 +94,7 @@ struct nc_pool {
 	uv_timer_t *timer;
 	struct nc_buf object; /* as nacre-files takes it */
 	enum nc_warm warm;
+	struct nc_buf preload; /* modules that are imported ahead, with commas between */
 	int meminfo_fd;
 	bool pressed; /* the host has no memory for what may not be needed */
 	bool ends;
@@ -216,7 +217,8 @@ static int start_interpreter(struct zygote *zygote, struct nacre_err *err)
 	nc_env_fill(&zygote->env, zygote->order.dir, "/tmp", runtime->run.env);
 	nc_word_add(&zygote->env, "LD_PRELOAD=/workspace/" OBJECT_NAME);
 	nc_buf_adds(&zygote->env.buf, "NACRE_PRELOAD=");
-	nc_word_add(&zygote->env, modules[zygote->flavor]);
+	nc_word_add(&zygote->env,
+		zygote->flavor == DATA ? data_modules : nc_buf_text(&zygote->pool->preload));
 	if (r == 0)
 		r = zygote->argv.buf.error < 0 ? zygote->argv.buf.error : zygote->env.buf.error;
 	if (r < 0)
@@ -585,17 +587,40 @@ static void close_timer(uv_handle_t *handle)
 	free(handle);
 }
 
-void nc_pool_warm(struct nc_pool *pool, enum nc_warm warm)
+/* Zygotes that have imported others end; the next request has another begun. */
+static void set_preload(struct nc_pool *pool, const struct nc_value *list)
+{
+	struct nc_buf text = NC_BUF(MB);
+
+	if (!list->given)
+		nc_buf_adds(&text, usual_modules);
+	for (size_t i = 0; i < list->n_list; i++) {
+		nc_buf_adds(&text, i > 0 ? "," : "");
+		nc_buf_adds(&text, list->list[i]);
+	}
+	if (text.error < 0 || nc_streq(nc_buf_text(&text), nc_buf_text(&pool->preload))) {
+		nc_buf_done(&text);
+		return;
+	}
+	nc_buf_done(&pool->preload);
+	pool->preload = text;
+	for (size_t i = 0; i < ZYGOTES_MAX; i++)
+		if (pool->zygote[i].taken && pool->zygote[i].flavor == PLAIN)
+			retire(&pool->zygote[i]);
+}
+
+void nc_pool_warm(struct nc_pool *pool, const struct nc_serve_config *config)
 {
 	if (!pool)
 		return;
-	pool->warm = warm;
-	if (warm == NC_WARM_INTERPRETERS && pool->object.error == 0 && object_size() > 0)
+	pool->warm = (enum nc_warm)config->warm.number;
+	set_preload(pool, &config->preload);
+	if (pool->warm == NC_WARM_INTERPRETERS && pool->object.error == 0 && object_size() > 0)
 		(void)find(pool, "", PLAIN);
 }
 
-int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int meminfo_fd,
-	void (*say)(const char *text), struct nc_pool **ret_pool)
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, const struct nc_serve_config *config,
+	int meminfo_fd, void (*say)(const char *text), struct nc_pool **ret_pool)
 {
 	struct nc_pool *pool = calloc(1, sizeof(*pool));
 	uv_timer_t *timer = calloc(1, sizeof(*timer));
@@ -610,6 +635,7 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int memi
 		.say = say,
 		.timer = timer,
 		.object = NC_BUF(16 * MB),
+		.preload = NC_BUF(MB),
 		.script = NC_BUF(16 * MB),
 		.argv = NC_WORD_LIST,
 		.env = NC_WORD_LIST};
@@ -620,11 +646,11 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int memi
 	(void)uv_timer_start(timer, on_tick, TICK_MS, TICK_MS);
 	uv_unref((uv_handle_t *)timer);
 	pool->neutral = (struct zygote){.pool = pool, .lends = true, .used_ns = nc_clock_ns()};
-	pool->neutral.ready = warm < NC_WARM_NOTHING ? READY_MIN : 0;
+	pool->neutral.ready = config->warm.number < NC_WARM_NOTHING ? READY_MIN : 0;
 	nc_hub_ready(hub, 0, pool->neutral.ready); /* a worker before us may have wanted others */
 	if (object_size() > 0)
 		prepare_node(pool);
-	nc_pool_warm(pool, warm);
+	nc_pool_warm(pool, config);
 	*ret_pool = pool;
 	return 0;
 }
@@ -646,6 +672,7 @@ void nc_pool_free(struct nc_pool *pool)
 		if (pool->waiter[i].command)
 			nc_command_disown(pool->waiter[i].command);
 	nc_buf_done(&pool->script);
+	nc_buf_done(&pool->preload);
 	nc_buf_done(&pool->argv.buf);
 	nc_buf_done(&pool->env.buf);
 	uv_close((uv_handle_t *)pool->timer, close_timer);

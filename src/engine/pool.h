@@ -13,12 +13,15 @@ struct nc_pool;
  * Begins to warm up. Borrows everything until it is freed, before the hub. meminfo_fd: see
  * engine/pressure.h; nothing is kept ready while memory is short.
  */
-int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, enum nc_warm warm, int meminfo_fd,
-	void (*say)(const char *text), struct nc_pool **ret_pool);
+int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, const struct nc_serve_config *config,
+	int meminfo_fd, void (*say)(const char *text), struct nc_pool **ret_pool);
 void nc_pool_free(struct nc_pool *pool);
 
-/* From now on this much is kept ready; what is too much ends within a second. Accepts NULL. */
-void nc_pool_warm(struct nc_pool *pool, enum nc_warm warm);
+/*
+ * From now on this much is kept ready, with these modules; what is too much or has others ends
+ * within a second. Accepts NULL; borrows config for the call.
+ */
+void nc_pool_warm(struct nc_pool *pool, const struct nc_serve_config *config);
 
 /* The zygote for the first program of this execution; 0: there is none, or not yet. */
 uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *execution);

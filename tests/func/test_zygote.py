@@ -423,6 +423,29 @@ def test_nothing_is_kept_ready_if_so_configured(tmp_path):
         holds(daemon, False, False)
 
 
+def test_modules_are_those_of_the_configuration(tmp_path):
+    """What is not there is left out; another list is another interpreter; no list is the usual one."""
+    config = tmp_path / "config"
+    config.mkdir()
+    open_way(config)
+    loaded = "import sys; print([name for name in ('sqlite3', 'zoneinfo', 'statistics') if name in sys.modules])"
+
+    def configure(text):
+        (config / "serve.yaml").write_text(text)
+        (config / "serve.yaml").chmod(0o644)
+
+    configure("preload: [sqlite3, no_such_module, zoneinfo]\n")
+    with Daemon(tmp_path, config=config) as daemon:
+        wait_for(lambda: daemon.execute(loaded).json()["output"] == "['sqlite3', 'zoneinfo']\n")
+        for text, expected in (("preload: [zoneinfo]\n", "['zoneinfo']\n"), ("warm: interpreters\n", "['statistics']\n")):
+            configure(text)
+            os.kill(daemon.pid, signal.SIGHUP)
+            wait_for(lambda expected=expected: daemon.execute(loaded).json()["output"] == expected)
+    configure("preload: ['os; import x']\n")
+    done = subprocess.run([NACRE, "--config", config, "config", "check"], capture_output=True, text=True)
+    assert done.returncode != 0 and "the name of a Python module" in done.stderr + done.stdout
+
+
 def test_ends_with_the_daemon(tmp_path):
     with Daemon(tmp_path) as daemon:
         pids = wait_for(lambda: len(found := children(daemon)) >= 3 and found)
