@@ -59,19 +59,19 @@ fuzz: ## Fuzz every parser for FUZZ_SECONDS each
 	@CC=clang tools/build $(BUILD)-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false
 	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
-bench: build ## Measure; results are ratios against a peer in the same run; QUICK=1 within a minute
+bench: build ## Measure beside peers, and write bench/RESULTS.md; QUICK=1: within a minute, to the terminal
 	@tools/deps build test bench
 ifdef QUICK
 	@$(PYTHON) bench/exec.py $(BUILD) --quick
 	@$(PYTHON) bench/warm.py $(BUILD) --quick
 else
 	@$(PYTHON) bench/doctor.py $(BUILD)/nacre
-	@$(PYTHON) bench/exec.py $(BUILD)
+	@$(PYTHON) bench/exec.py $(BUILD) --write
 	@$(PYTHON) bench/policy.py $(BUILD)/nacre
 	@$(PYTHON) bench/recorder.py $(BUILD)
 	@NACRE_BUILD=$(BUILD) $(PYTHON) bench/egress.py
-	@$(PYTHON) bench/warm.py $(BUILD)
-	@$(PYTHON) bench/growth.py $(BUILD)
+	@$(PYTHON) bench/warm.py $(BUILD) --write
+	@$(PYTHON) bench/growth.py $(BUILD) --write
 endif
 
 install: build ## Install below DESTDIR and PREFIX
