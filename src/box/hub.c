@@ -38,8 +38,10 @@ struct nc_command {
 	} side[NC_STREAM_MAX];
 	char *pending; /* read from the source, or given, and not written yet */
 	size_t pending_at, pending_size;
-	bool input_ends; /* once the pending is through */
-	bool terminal;	 /* in place of pipes */
+	bool input_ends;  /* once the pending is through */
+	bool terminal;	  /* in place of pipes */
+	bool started;	  /* as far as we were told */
+	uint64_t signals; /* that it gets then, as bits: before that the spawner has no program */
 	bool kept;
 	bool held; /* whoever is told of its output does not want it now */
 	uint64_t output_bytes;
@@ -462,6 +464,7 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.spec = *spec,
 		.box_id = adoption->id,
 		.terminal = adoption->terminal_fd >= 0,
+		.started = true,
 		.kept = true,
 		.pack_fd = -EBADF,
 		.output_bytes = spec->output_bytes,
@@ -531,7 +534,10 @@ int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned 
 
 void nc_command_signal(struct nc_command *command, int signal)
 {
-	(void)nc_spawn_signal(command->hub->spawn, command->box_id, signal);
+	if (command->started)
+		(void)nc_spawn_signal(command->hub->spawn, command->box_id, signal);
+	else if (signal > 0 && signal <= 64)
+		command->signals |= 1ULL << (signal - 1);
 }
 
 static void disowned_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -672,6 +678,11 @@ static void on_started(struct nc_command *command, const struct nc_spawn_event *
 		command->terminal = true; /* adopted before it had begun, nobody knew */
 	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
 		nc_command_cancel(command);
+	command->started = true;
+	for (int i = 1; i <= 64; i++)
+		if (command->signals >> (i - 1) & 1)
+			nc_command_signal(command, i);
+	command->signals = 0;
 	if (spec->started)
 		spec->started(spec->context, event->birth_ns, event->door_fd);
 	else

@@ -119,6 +119,14 @@ def test_events_of_a_command(sandbox):
     assert sandbox.ask("GET", f"/commands/{waited['id']}/events").status == 409
 
 
+def test_a_signal_reaches_who_has_not_begun(sandbox):
+    """It is the program's, and waits for it."""
+    for _ in range(20):
+        sleeps = sandbox.run("exec sleep 30", background=True)
+        assert sandbox.ask("POST", f"/commands/{sleeps['id']}/signal", {"signal": "TERM"}).status == 202
+        assert sandbox.wait(sleeps["id"])["signal"] == 15
+
+
 def test_input_signals_and_terminals(sandbox):
     cat = sandbox.run("cat; echo done", background=True, keep_input=True)
     for part in (b"one ", b"two\n"):
