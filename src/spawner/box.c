@@ -249,7 +249,7 @@ int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_e
 	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER)
 		return 0;
 	r = make_group(nursery, box, box, err);
-	/* a zygote is outside of the pid namespace, and would wait for ever for a root that fails */
+	/* a zygote is outside of the pid namespace: it would wait for a root that fails */
 	if (r < 0 || box->lender_id > 0 ||
 		(box->order && box->order->order.flags & NC_ORDER_ZYGOTE))
 		return r;
