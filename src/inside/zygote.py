@@ -2,6 +2,8 @@
 import atexit, gc, os, sys, weakref
 from importlib.machinery import SourceFileLoader
 
+handlers = []  # of logs, before the program
+
 # What many programs do: see load and warm.
 samples = ['''\
 import collections, dataclasses, datetime, json, math, re, sys
@@ -56,9 +58,13 @@ def load(names):
         del samples[1]
     samples = [sample for sample in samples if try_out(sample)]
     known = frozenset(sys.modules)
-    callbacks, handlers = atexit._ncallbacks(), len(getattr(sys.modules.get('logging'), '_handlerList', ()))
+    callbacks, handlers = atexit._ncallbacks(), log_handlers()[:]
     gc.collect()
     gc.freeze()
+
+
+def log_handlers():
+    return getattr(sys.modules.get('logging'), '_handlerList', handlers)
 
 
 def try_out(sample):
@@ -170,12 +176,12 @@ def sweep():
 
 # What the interpreter does at its end, as far as the program can tell.
 def finish():
-    threads, log = sys.modules.get('threading'), sys.modules.get('logging')
+    threads = sys.modules.get('threading')
     if threads and (len(threads._active) > 1 or atexit._ncallbacks() > callbacks or getattr(threads, '_threading_atexits', True)):
         threads._shutdown()
     atexit._run_exitfuncs()
-    if log and len(log._handlerList) > handlers:
-        log.shutdown()
+    if log_handlers() != handlers:
+        sys.modules['logging'].shutdown()
     good = flush()
     sweep()
     return flush() and good

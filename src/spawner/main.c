@@ -15,8 +15,8 @@
  * nacre-recorder, which is told of births and deaths and never answers; 0: there is none. HEIRS
  * descriptors from 32 on are handed to each worker that is started, which finds them from 4 on.
  * PATIENCE is how many seconds a worker that is told to terminate may take to finish; it is told of
- * hang-ups too. 0: it is killed at once. LASTING is 1 where boxes that stay and zygotes are to
- *come.
+ * hang-ups too. 0: it is killed at once. LASTING is 1 where boxes that stay, and zygotes, are to
+ * come.
  *
  * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
  * locks); (2) as an ordinary user, enter a user namespace of our own, where files and control

@@ -91,6 +91,9 @@ PROGRAMS = {
     "process_environment": "print(sorted(word for word in open('/proc/self/environ').read().split('\\0') if 'NACRE' in word or 'LD_' in word))",
     "processes": "import os, subprocess\nprint([name for name in os.listdir('/proc') if name.isdigit()])\n"
                  "subprocess.run(['ps', '-e', '-o', 'comm='])\ntry:\n    os.wait()\nexcept ChildProcessError as error:\n    print(error)",
+    "log_kept": "import logging, logging.handlers, sys\nlogging.lastResort = None\nout = logging.StreamHandler(sys.stdout)\n"
+                "logging.getLogger().addHandler(logging.handlers.MemoryHandler(100, target=out))\nlogging.warning('kept')",
+    "log_replaced": "import sys, types\nsys.modules['logging'] = types.ModuleType('logging')\nprint(1)",
     "error": "def f():\n    return 1 / 0\nf()",
     "chained": "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise ValueError('x') from error",
     "syntax": "print('a')\nif True\n    pass",
