@@ -155,7 +155,7 @@ def flush():
 
 # The program's own modules go; those that were there before are left as they are, which saves most of the time that it takes.
 def sweep():
-    for name in 'last_type', 'last_value', 'last_traceback':
+    for name in 'last_exc', 'last_type', 'last_value', 'last_traceback':
         if hasattr(sys, name):
             setattr(sys, name, None)
     own = ['__main__']
