@@ -2,8 +2,8 @@
 #include "base/pidfd.h"
 
 #include <poll.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,14 +17,14 @@ void __gcov_dump(void);
 
 int nc_pidfd_open(pid_t pid)
 {
-	int pidfd = pidfd_open(pid, 0);
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	return pidfd < 0 ? -errno : pidfd;
 }
 
 int nc_pidfd_kill(int pidfd, int signal_number)
 {
-	return pidfd_send_signal(pidfd, signal_number, NULL, 0) < 0 ? -errno : 0;
+	return syscall(SYS_pidfd_send_signal, pidfd, signal_number, NULL, 0) < 0 ? -errno : 0;
 }
 
 static int reap(int pidfd, siginfo_t *ret_info)

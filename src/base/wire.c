@@ -90,11 +90,11 @@ int nc_wire_send(int socket_fd, struct nc_wire_out *out, const int *fds, size_t 
 		struct cmsghdr *header;
 
 		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		message.msg_controllen = (socklen_t)CMSG_SPACE(n_fds * sizeof(int));
 		header = CMSG_FIRSTHDR(&message);
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		header->cmsg_len = (socklen_t)CMSG_LEN(n_fds * sizeof(int));
 		memcpy(CMSG_DATA(header), fds, n_fds * sizeof(int));
 	}
 	do

@@ -1,37 +1,8 @@
-/* How a command ended, in the words of replies. */
+/* How a command ended, as the values of replies. */
 #include "box/outcome.h"
 
-#include <signal.h>
-
 #include "base/json.h"
-#include "kernel/filter.h"
 #include "kernel/strength.h"
-
-/* What a program is called that ended so. */
-const char *nc_outcome_status(const struct nc_box_end *end)
-{
-	switch (end->cause) {
-	case NC_CAUSE_WALL:
-		return "timeout";
-	case NC_CAUSE_CPU:
-		return "cpu_limit";
-	case NC_CAUSE_MEMORY:
-		return "memory_limit";
-	case NC_CAUSE_OUTPUT:
-		return "output_limit";
-	case NC_CAUSE_CANCEL:
-		return "cancelled";
-	case NC_CAUSE_EXIT:
-	case NC_CAUSE_MAX:
-		break;
-	}
-	/* a file that grew too long, or a page of a file that the full disk had no room for */
-	if (end->signal == SIGXFSZ || (end->signal == SIGBUS && end->hit & NC_HIT_DISK))
-		return "disk_limit";
-	if (end->signal)
-		return "killed";
-	return end->code == 0 ? "success" : "error";
-}
 
 json_t *nc_outcome_usage(const struct nc_box_end *end, uint64_t output_bytes, uint64_t birth_ns)
 {
@@ -90,13 +61,6 @@ json_t *nc_outcome_strength(const struct nc_box_host *host, const struct nc_box_
 		(void)json_object_set_new(
 			object, nc_property_names[i], json_string(nc_grade_names[grades[i]]));
 	return complete(object, json_object_size(object), NC_STRENGTH_MAX);
-}
-
-const char *nc_outcome_call(const struct nc_box_denied *denied)
-{
-	const char *name = nc_filter_call_name((int)denied->call);
-
-	return name ? name : "unknown";
 }
 
 json_t *nc_outcome_code(const struct nc_box_end *end)

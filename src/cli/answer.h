@@ -1,13 +1,9 @@
-/* The outcome of nacre exec, as an answer and as an exit code. */
+/* The outcome of nacre exec, as words and as an exit code. */
 #ifndef NC_ANSWER_H
 #define NC_ANSWER_H
 
-#include <jansson.h>
-
 #include "box/run.h"
-
-/* Prints the answer as one JSON object. -errno: it is not all there. */
-int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run);
+#include "policy/denial.h"
 
 /*
  * Says on standard error why there was no run, and returns the exit code: the shell's habits, 127
@@ -19,7 +15,7 @@ int nc_answer_failure(const struct nacre_err *failure, const char *command);
  */
 int nc_answer_code(const struct nc_run *run, bool quiet);
 
-/* One line for each of the list, on standard error, but for those that said explains already. */
-void nc_answer_denials(const char *verb, const json_t *denials, const char *said);
+/* One line on standard error. */
+void nc_answer_denial(const char *verb, const struct nc_denial *denial);
 
 #endif

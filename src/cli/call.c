@@ -133,3 +133,20 @@ int nc_call_parse(const struct nc_verb *root, int argc, char **argv, struct nc_c
 	}
 	return r;
 }
+
+int nc_call_report(const struct nc_call *call, const struct nacre_err *err)
+{
+	if (!err->message[0]) /* somebody else has said it */
+		return NC_EXIT_SELF;
+	fputs("nacre", stderr);
+	for (size_t i = 1; i < call->depth; i++)
+		fprintf(stderr, " %s", call->chain[i]->name);
+	fprintf(stderr, ": %s\n", err->message);
+	if (err->code == -EINVAL) {
+		fputs("Try: nacre", stderr);
+		for (size_t i = 1; i < call->depth; i++)
+			fprintf(stderr, " %s", call->chain[i]->name);
+		fputs(" --help\n", stderr);
+	}
+	return NC_EXIT_SELF;
+}

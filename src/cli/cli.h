@@ -76,6 +76,9 @@ struct nc_call {
 int nc_call_parse(const struct nc_verb *root, int argc, char **argv, struct nc_call *call,
 	struct nacre_err *err);
 
+/* Says on standard error what was wrong, and returns the exit code. */
+int nc_call_report(const struct nc_call *call, const struct nacre_err *err);
+
 static inline const struct nc_verb *nc_call_verb(const struct nc_call *call)
 {
 	return call->chain[call->depth - 1];

@@ -3,9 +3,9 @@
  *
  * Theory of operation: this is where the kernel enters the program. A command line that can need
  * nothing of the caller's but what the spawner opens itself forks here: the parent becomes
- * nacre-spawner at once, and builds a box while the child goes on to _start, relocates twenty
- * megabytes, reads the command line and the configuration as ever, and becomes the worker (see
- * nc_spawn_start). Whatever is not plain, or does not work, is left to main, which does the same in
+ * nacre-spawner at once, and builds a box while the child becomes the worker: nacre-exec
+ * (src/cli/plain.c) if that is there and will do, else it goes on to _start, relocates twenty
+ * megabytes, and reads the command line and the configuration as ever (see nc_spawn_start). Whatever is not plain, or does not work, is left to main, which does the same in
  * its own time and knows how to say what is wrong.
  *
  * Nothing is relocated yet, and there is no libc: no pointers in static data, no stack protector,
@@ -25,7 +25,8 @@
 #include "base/rawcall.h"
 
 #define SPAWNER "nacre-spawner"
-/* Where nacre-spawner expects its end. */
+#define WORKER "nacre-exec"
+/* Where both expect their ends. */
 #define SOCKET_FD 3
 #define EXIT_SELF 125
 #define PATH_SIZE 4096
@@ -94,7 +95,7 @@ static int plain_option(const char *word)
 	return 0;
 }
 
-static bool is_plain_exec(long argc, char **argv)
+static bool is_plain_exec(long argc, char **argv, bool *ret_json)
 {
 	if (argc < 3 || !is(argv[1], "exec"))
 		return false;
@@ -108,6 +109,7 @@ static bool is_plain_exec(long argc, char **argv)
 		words = plain_option(argv[i]);
 		if (words == 0)
 			return false;
+		*ret_json |= is(argv[i], "--json");
 		i += words;
 	}
 	return false;
@@ -160,7 +162,21 @@ static bool is_executable(const char *path)
 }
 
 /* The same two places as nc_program_find. */
-static bool find_spawner(char path[static PATH_SIZE])
+static bool find_program(const char *own, const char *name, char path[static PATH_SIZE])
+{
+	char *end = append(path, own);
+
+	while (end > path && end[-1] != '/')
+		end--;
+	append(end, name);
+	if (is_executable(path))
+		return true;
+	append(append(path, NACRE_LIBEXECDIR "/"), name);
+	return is_executable(path);
+}
+
+/* With room for the name of a fellow. */
+static bool find_self(char path[static PATH_SIZE])
 {
 	long room = PATH_SIZE - (long)sizeof("/" SPAWNER);
 	long length =
@@ -168,13 +184,15 @@ static bool find_spawner(char path[static PATH_SIZE])
 
 	if (length <= 0 || length >= room)
 		return false;
-	while (length > 0 && path[length - 1] != '/')
-		length--;
-	append(path + length, SPAWNER);
-	if (is_executable(path))
-		return true;
-	append(path, NACRE_LIBEXECDIR "/" SPAWNER);
-	return is_executable(path);
+	path[length] = '\0';
+	return true;
+}
+
+/* For a program that finds it as SOCKET_FD. */
+static bool place(int socket_fd)
+{
+	return (socket_fd == SOCKET_FD ? nc_rawcall(SYS_fcntl, socket_fd, F_SETFD, 0, 0)
+				       : nc_rawcall(SYS_dup3, socket_fd, SOCKET_FD, 0, 0)) >= 0;
 }
 
 _Noreturn static void become_spawner(const char *path, int socket_fd, long worker, char **envp)
@@ -182,15 +200,45 @@ _Noreturn static void become_spawner(const char *path, int socket_fd, long worke
 	static const char failure[] = "nacre: " SPAWNER " cannot be executed\n";
 	char name[] = SPAWNER, pid[24], ready[] = "1", given[] = "0";
 	char *argv[] = {name, pid, ready, given, NULL};
-	long r = socket_fd == SOCKET_FD ? nc_rawcall(SYS_fcntl, socket_fd, F_SETFD, 0, 0)
-					: nc_rawcall(SYS_dup3, socket_fd, SOCKET_FD, 0, 0);
 
 	append_number(pid, worker);
-	if (r >= 0)
+	if (place(socket_fd))
 		nc_rawcall(SYS_execve, (long)path, (long)argv, (long)envp, 0);
 	nc_rawcall(SYS_write, 2, (long)failure, sizeof(failure) - 1, 0);
 	for (;;) /* and the worker with us: it looks who its parent is */
 		nc_rawcall(SYS_exit_group, EXIT_SELF, 0, 0, 0);
+}
+
+/* Returns the worker's end where it is now: that program is not here, or cannot be executed. */
+static int become_worker(char *own, int socket_fd, char **argv, char **envp)
+{
+	char path[PATH_SIZE], *name = argv[0];
+
+	if (!find_program(own, WORKER, path) || !place(socket_fd))
+		return socket_fd;
+	argv[0] = own; /* so that it finds us, should it not do */
+	nc_rawcall(SYS_execve, (long)path, (long)argv, (long)envp, 0);
+	argv[0] = name;
+	nc_rawcall(SYS_fcntl, SOCKET_FD, F_SETFD, FD_CLOEXEC, 0);
+	return SOCKET_FD;
+}
+
+/* nacre-exec has become us again. */
+static bool was_begun(char **envp)
+{
+	long parent = 0;
+
+	for (; *envp; envp++) {
+		const char *digits = after(*envp, "NACRE_BEGUN=");
+
+		while (digits && *digits >= '0' && *digits <= '9' && parent < 1L << 22)
+			parent = 10 * parent + (*digits++ - '0');
+	}
+	if (parent == 0)
+		return false;
+	nc_rawcall(SYS_fcntl, SOCKET_FD, F_SETFD, FD_CLOEXEC, 0);
+	nc_early = (struct nc_early){.fd = SOCKET_FD, .parent = (int)parent};
+	return true;
 }
 
 void nc_early_main(long *stack);
@@ -199,11 +247,12 @@ __attribute__((used)) void nc_early_main(long *stack)
 {
 	long argc = stack[0], parent, child;
 	char **argv = (char **)(stack + 1), **envp = argv + argc + 1;
-	char path[PATH_SIZE];
+	char own[PATH_SIZE], path[PATH_SIZE];
+	bool json = false;
 	int ends[2];
 
-	if (!is_plain_exec(argc, argv) || !is_trusted(envp) || !has_standard_streams() ||
-		!find_spawner(path) ||
+	if (!is_plain_exec(argc, argv, &json) || !is_trusted(envp) || was_begun(envp) ||
+		!has_standard_streams() || !find_self(own) || !find_program(own, SPAWNER, path) ||
 		nc_rawcall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, (long)ends) <
 			0)
 		return;
@@ -216,5 +265,7 @@ __attribute__((used)) void nc_early_main(long *stack)
 		nc_rawcall(SYS_close, ends[1], 0, 0, 0);
 		return;
 	}
+	if (!json)
+		ends[1] = become_worker(own, ends[1], argv, envp);
 	nc_early = (struct nc_early){.fd = ends[1], .parent = (int)parent};
 }

@@ -118,23 +118,6 @@ static int run_call(const struct nc_call *call, struct nacre_err *err)
 	return r;
 }
 
-static int report(const struct nc_call *call, const struct nacre_err *err)
-{
-	if (!err->message[0]) /* somebody else has said it */
-		return NC_EXIT_SELF;
-	fputs("nacre", stderr);
-	for (size_t i = 1; i < call->depth; i++)
-		fprintf(stderr, " %s", call->chain[i]->name);
-	fprintf(stderr, ": %s\n", err->message);
-	if (err->code == -EINVAL) {
-		fputs("Try: nacre", stderr);
-		for (size_t i = 1; i < call->depth; i++)
-			fprintf(stderr, " %s", call->chain[i]->name);
-		fputs(" --help\n", stderr);
-	}
-	return NC_EXIT_SELF;
-}
-
 /* Whatever we open must not land where programs look for their standard streams. */
 static bool fill_standard_streams(void)
 {
@@ -162,7 +145,7 @@ int main(int argc, char **argv)
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
 
 	if (r < 0)
-		return report(&call, &err);
+		return nc_call_report(&call, &err);
 	if (arg_version) {
 		puts("nacre " NACRE_VERSION);
 		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
@@ -172,5 +155,5 @@ int main(int argc, char **argv)
 		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
 	}
 	r = run_call(&call, &err);
-	return r < 0 ? report(&call, &err) : r;
+	return r < 0 ? nc_call_report(&call, &err) : r;
 }

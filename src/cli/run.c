@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/store.h"
-#include "cli/answer.h"
+#include "cli/answer_json.h"
 #include "cli/cli.h"
 #include "cli/order.h"
 #include "cli/outlet.h"

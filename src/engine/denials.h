@@ -4,8 +4,7 @@
 
 #include <jansson.h>
 
-#include "kernel/boxwire.h"
-#include "policy/denial.h"
+#include "engine/end_denials.h"
 
 /* Distinct things of one program that the list holds; the findings have all of them. */
 #define NC_DENIALS_STATIC_MAX 32U
@@ -14,11 +13,5 @@
 int nc_denials_add(json_t *list, const struct nc_denial *denial);
 int nc_denials_add_end(json_t *list, const struct nc_box_end *end);
 int nc_denials_add_report(json_t *list, const struct nc_report *report);
-
-/* What held it. */
-enum nc_denial_box nc_denials_box(const struct nc_box_end *end);
-
-/* What ended it, for a limit; NC_DENIAL_LIMIT_MAX: no limit did. */
-enum nc_denial_limit nc_denials_limit(const struct nc_box_end *end);
 
 #endif

@@ -412,10 +412,10 @@ int nc_child_send(int socket_fd, void *data, size_t size, const int *fds, size_t
 		struct cmsghdr *header = &control.align;
 
 		message.msg_control = control.bytes;
-		message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+		message.msg_controllen = (socklen_t)CMSG_SPACE(n * sizeof(int));
 		header->cmsg_level = SOL_SOCKET;
 		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(n * sizeof(int));
+		header->cmsg_len = (socklen_t)CMSG_LEN(n * sizeof(int));
 		memcpy(CMSG_DATA(header), fds, n * sizeof(int));
 	}
 	return checked((int)sendmsg(socket_fd, &message, MSG_NOSIGNAL));

@@ -1,0 +1,15 @@
+/* The outcome of an execution as an object, and from one. */
+#ifndef NC_ANSWER_JSON_H
+#define NC_ANSWER_JSON_H
+
+#include <jansson.h>
+
+#include "box/run.h"
+
+/* Prints the answer as one JSON object. -errno: it is not all there. */
+int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run);
+
+/* One line for each of the list, on standard error, but for those that said explains already. */
+void nc_answer_denials(const char *verb, const json_t *denials, const char *said);
+
+#endif

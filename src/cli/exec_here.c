@@ -1,0 +1,86 @@
+/* A command in a fresh box of this machine, with the caller's own streams. */
+#include "cli/exec_here.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "kernel/fence.h"
+#include "kernel/filter.h"
+
+/* What an answer holds of the output, at most. */
+#define ANSWER_MAX (64ULL << 20)
+
+/* A program that closes its input must not end us; a reader that leaves ends us as any filter. */
+static int run_quietly(struct nc_spawn *spawn, struct nc_run *task, struct nacre_err *err)
+{
+	int r;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	r = nc_run(spawn, task, err);
+	(void)signal(SIGPIPE, SIG_DFL);
+	if (r == -EPIPE)
+		(void)raise(SIGPIPE);
+	return r;
+}
+
+/* The unprivileged half: no file is needed any more, only bytes that a stranger wrote are moved. */
+static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, struct nc_order *order,
+	struct nacre_err *err)
+{
+	struct nc_terminal terminal = {.fd = -EBADF, .resized_fd = -EBADF};
+	int landlock = nc_fence_all();
+	int r = landlock < 0 ? landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
+
+	if (r < 0)
+		return nc_err_errno(err, r, "Restrict ourselves");
+	r = nc_spawn_connect(spawn, err);
+	if (r == 0)
+		r = nc_order_settle(exec->args, &spawn->host, landlock, order, err);
+	if (r < 0)
+		return r;
+	if (exec->args->tty) {
+		r = nc_terminal_take(&terminal, STDIN_FILENO);
+		if (r < 0)
+			return nc_err_errno(err, r, "Take over the terminal");
+		nc_terminal_size(&terminal, &order->run.order.rows, &order->run.order.columns);
+		order->run.terminal = &terminal;
+	}
+	r = run_quietly(spawn, &order->run, err);
+	nc_terminal_give_back(&terminal);
+	order->run.terminal = NULL;
+	return r;
+}
+
+int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct nacre_err *err)
+{
+	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	cleanup_order struct nc_order order = {0};
+	struct nc_run *task = &order.run;
+	struct nc_spawn_setup setup;
+	int r = nc_order_read(exec->args, exec->config, words, n_words, &order, err);
+
+	if (r < 0)
+		return r;
+	task->input_fd = STDIN_FILENO;
+	task->output_fd = exec->collects ? -EBADF : STDOUT_FILENO;
+	task->error_fd = exec->collects ? -EBADF : STDERR_FILENO;
+	task->output.max = task->error.max =
+		task->output_max < ANSWER_MAX ? task->output_max : ANSWER_MAX;
+	if (order.in_rw_bind && !exec->collects)
+		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
+	setup = (struct nc_spawn_setup){.begun_fd = exec->begun_fd,
+		.begun_parent = exec->begun_parent,
+		.ready = nc_box_is_neutral(&task->order) ? 1 : 0,
+		.binds = order.bind_fd,
+		.n_binds = order.n_bind_fds,
+		.witness_fd = -EBADF};
+	r = nc_spawn_start(&spawn, &setup, err);
+	if (r == 0)
+		r = run_as_worker(exec, &spawn, &order, err);
+	if (r == 0)
+		r = exec->answer(&spawn.host, task, words[0], err);
+	nc_buf_done(&task->output);
+	nc_buf_done(&task->error);
+	return r;
+}
