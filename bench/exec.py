@@ -154,7 +154,7 @@ def copy_programs(build, top):
     """Where everybody may run them."""
     target = top / "programs"
     target.mkdir()
-    for name in PROGRAMS:
+    for name in (*PROGRAMS, *(path.name for path in build.glob("nacre-exec"))):
         shutil.copy(build / name, target / name)
     return target / "nacre"
 

@@ -241,6 +241,24 @@ static bool was_begun(char **envp)
 	return true;
 }
 
+/*
+ * The child begins on another processor than ours: else the kernel moves us away to one at our
+ * execve, and both stand still meanwhile. Where that fails, they do.
+ */
+static void send_away(long child)
+{
+	unsigned long mine[16], others[16];
+	unsigned int processor;
+	long size = nc_rawcall(SYS_sched_getaffinity, 0, sizeof(mine), (long)mine, 0);
+
+	if (size <= 0 || nc_rawcall(SYS_getcpu, (long)&processor, 0, 0, 0) < 0)
+		return;
+	for (long i = 0; i < size / 8; i++)
+		others[i] = mine[i] & ~((long)processor / 64 == i ? 1UL << processor % 64 : 0);
+	if (nc_rawcall(SYS_sched_setaffinity, child, size, (long)others, 0) == 0)
+		nc_rawcall(SYS_sched_setaffinity, child, size, (long)mine, 0);
+}
+
 void nc_early_main(long *stack);
 
 __attribute__((used)) void nc_early_main(long *stack)
@@ -258,8 +276,10 @@ __attribute__((used)) void nc_early_main(long *stack)
 		return;
 	parent = nc_rawcall(SYS_getpid, 0, 0, 0, 0);
 	child = nc_rawcall(SYS_clone, SIGCHLD, 0, 0, 0);
-	if (child > 0)
+	if (child > 0) {
+		send_away(child);
 		become_spawner(path, ends[0], child, envp);
+	}
 	nc_rawcall(SYS_close, ends[0], 0, 0, 0);
 	if (child < 0) {
 		nc_rawcall(SYS_close, ends[1], 0, 0, 0);

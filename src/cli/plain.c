@@ -10,9 +10,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cli/answer.h"
 #include "cli/exec_here.h"
 
@@ -59,7 +61,7 @@ static pid_t find_parent(void)
 	return maker.pid;
 }
 
-/* It goes on with the spawner that was begun; see src/cli/early.c. */
+/* It goes on with the spawner that was begun; see src/cli/early.c. Returns only if it cannot. */
 static int become_nacre(char **argv, pid_t parent)
 {
 	char text[16];
@@ -81,14 +83,17 @@ int main(int argc, char **argv)
 		.begun_fd = BEGUN_FD,
 		.begun_parent = find_parent(),
 		.answer = answer};
+	cleanup_free char **line = calloc((size_t)argc + 1, sizeof(*line));
 	int r;
 
 	if (exec.begun_parent < 0) {
 		fputs("nacre-exec: It is nacre that starts this\n", stderr);
 		return NC_EXIT_SELF;
 	}
-	if (nc_config_init(&config, NULL, &err) < 0 || config.dir ||
-		nc_call_parse(&verb_root, argc, argv, &call, &err) < 0 || call.n_words == 0 ||
+	if (line) /* reading puts the words in another order */
+		memcpy(line, argv, (size_t)argc * sizeof(*line));
+	if (!line || nc_config_init(&config, NULL, &err) < 0 || config.dir ||
+		nc_call_parse(&verb_root, argc, line, &call, &err) < 0 || call.n_words == 0 ||
 		call.n_words > verb_exec.max_words)
 		return become_nacre(argv, exec.begun_parent);
 	r = fcntl(BEGUN_FD, F_SETFD, FD_CLOEXEC) < 0

@@ -34,7 +34,7 @@ AS_USER = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
 MODES = {"root": [], "user": AS_USER, "userns": [*AS_USER, "unshare", "-Ur"]}
 # "root-process" and so on: the same callers, with --tier process
 PROCESS = "-process"
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files")
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in func.BUILD.glob("nacre-exec")))
 OUTER = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "prlimit", "--nproc=4096"]
 
 # $1: a secret, $2: the victim's user; then the command. Process 1 of its namespace; it reports on descriptor 9.

@@ -88,7 +88,7 @@ def programs():
         pytest.skip("needs root")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
     directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files"):
+    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec"))):
         shutil.copy(BUILD / name, directory / name)
     yield directory
     shutil.rmtree(directory)

@@ -1,10 +1,12 @@
 """A plain `nacre exec` begins its spawner before libc: what that must not change, and what it must be without."""
 
+import json
 import os
 import pathlib
 import platform
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import time
@@ -14,8 +16,9 @@ import pytest
 from conftest import BUILD, NACRE, NOBODY, environment, open_way
 from leftovers import descendants, lives
 
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-init", "nacre-files")
+PROGRAMS = ("nacre", "nacre-exec", "nacre-spawner", "nacre-init", "nacre-files")
 EARLY = BUILD / "libearly.a"
+SMALL = BUILD / "nacre-exec"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,7 +34,8 @@ def place(request, tmp_path):
         pytest.skip("needs root")
     open_way(tmp_path)
     for name in PROGRAMS:
-        shutil.copy(BUILD / name, tmp_path / name)
+        if (BUILD / name).exists():
+            shutil.copy(BUILD / name, tmp_path / name)
     user = request.param
     more = {"user": user, "group": user, "extra_groups": []} if user else {}
     return tmp_path, {"env": environment(tmp_path), "timeout": 60, "capture_output": True, "text": True, "cwd": "/",
@@ -82,6 +86,134 @@ def test_only_what_is_plain_begins_early(words, is_early, tmp_path):
         pytest.skip("no strace")
     calls = calls_of(tmp_path / "calls", *words)
     assert ("clone" in calls[:12]) == is_early, calls[:20]
+
+
+def programs_of(log, options, *command):
+    """All that is executed, by name."""
+    subprocess.run(["strace", "-f", "-qq", "-e", "trace=execve", "-o", log, *command], **{**options, "user": 0, "group": 0})
+    return [pathlib.Path(path).name for path in re.findall(r'execve\("([^"]*)"', log.read_text())]
+
+
+needs_small = pytest.mark.skipif(not SMALL.exists(), reason="this build has no nacre-exec: no musl")
+
+
+@needs_small
+@pytest.mark.parametrize("words, is_small", [
+    (["--", "true"], True),
+    (["--memory", "64MB", "--env", "A=b", "true"], True),
+    (["--json", "--", "true"], False),
+    (["--tier", "process", "--", "true"], False),
+])
+def test_a_small_worker_does_what_is_plain(words, is_small, place, tmp_path):
+    directory, options = place
+    names = programs_of(tmp_path / "log", options, directory / "nacre", "exec", *words)
+    assert ("nacre-exec" in names) == is_small and names.count("nacre") == 1 and names[-1] == "true", names
+
+
+LINES = (["--", "sh", "-c", "cat; echo out; echo err >&2; exit 7"],
+         ["--timeout", "0.3", "--", "sleep", "60"],
+         ["--memory", "16MB", "--", "python3", "-c", "x = bytearray(64 << 20)"],
+         ["--output", "10", "--", "sh", "-c", "echo 123456789012345; sleep 60"],
+         ["--pids", "3", "--", "sh", "-c", "for i in 1 2 3 4 5; do sleep 0.1 & done; wait"],
+         ["--env", "A=b c", "--env", "A=d", "sh", "-c", "echo $A; env | sort"],
+         ["--", "unshare", "-r", "true"],
+         ["--", "sh", "-c", "kill -9 $$"],
+         ["--", "/nonexistent"], ["--", "/etc/passwd"], ["--", "/"],
+         ["--memory", "lots", "--", "true"], ["--env", "x", "true"], ["--files", "1", "true"], ["--timeout", "0", "true"],
+         ["true", "--json"], ["true", *["word"] * 5000], ["true", *["x" * 100_000] * 12])
+
+
+@needs_small
+def test_the_small_worker_says_the_same(place):
+    """Without it nacre does it all: the same words, codes and output."""
+    directory, options = place
+    options.pop("stdin")
+
+    def outcomes():
+        for words in LINES:
+            done = subprocess.run([directory / "nacre", "exec", *words], input="in\n", **options)
+            yield words[:4], done.returncode, done.stdout, done.stderr
+
+    small = list(outcomes())
+    (directory / "nacre-exec").unlink()
+    for one, other in zip(small, outcomes(), strict=True):
+        assert one == other
+    (directory / "nacre-exec").write_bytes(b"\x7fELF, or so it says")
+    (directory / "nacre-exec").chmod(0o755)
+    assert next(outcomes()) == small[0], "one that cannot be executed"
+
+
+@needs_small
+def test_where_there_is_a_configuration_it_is_read(place, tmp_path):
+    directory, options = place
+    (tmp_path / ".config/nacre").mkdir(parents=True)
+    (tmp_path / ".config/nacre/resource_limits.yaml").write_text("default_limits:\n  execution_time_seconds: 1\n")
+    names = programs_of(tmp_path / "log", options, directory / "nacre", "exec", "--", "true")
+    assert [name for name in names if name in ("nacre", "nacre-exec")] == ["nacre", "nacre-exec", "nacre"], names
+    done = subprocess.run([directory / "nacre", "exec", "--", "sleep", "60"], **options)
+    assert done.returncode == 124, done.stderr
+    done = subprocess.run([directory / "nacre", "exec", "--timeout", "x", "--", "true"], **options)
+    assert done.returncode == 125 and done.stderr.count("--timeout") == 1, done.stderr
+
+
+@needs_small
+def test_nobody_else_starts_it(place):
+    directory, options = place
+    for words in (["exec", "--", "true"], []):
+        done = subprocess.run([directory / "nacre-exec", *words], **options)
+        assert (done.returncode, done.stdout, done.stderr) == (125, "", "nacre-exec: It is nacre that starts this\n")
+    options["env"]["NACRE_BEGUN"] = str(os.getpid())  # as it tells nacre; there is no spawner
+    done = subprocess.run([directory / "nacre", "exec", "--", "echo", "hi"], **options)
+    assert (done.returncode, done.stdout) == (125, "") and "Greet the spawner" in done.stderr
+    assert leftovers(str(directory)) == []
+
+
+@needs_small
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names an instruction of x86")
+def test_neither_it_nor_the_spawner_asks_the_processor():
+    for name in ("nacre-exec", "nacre-spawner"):
+        code = subprocess.run(["objdump", "-d", BUILD / name], capture_output=True, text=True, check=True).stdout
+        assert "<main>:" in code and "cpuid" not in code, name
+
+
+OVERFLOWS = {
+    "none": "memcpy(bytes, text, 8)",
+    "memcpy": "memcpy(bytes, text, n)",
+    "memmove": "memmove(bytes, text, n)",
+    "memset": "memset(bytes, 0, n)",
+    "snprintf": 'snprintf(bytes, n, "%s", text)',
+    "read": "(void)!read(open(\"/dev/zero\", O_RDONLY), bytes, n)",
+    "pread": "(void)!pread(open(\"/dev/zero\", O_RDONLY), bytes, n, 0)",
+    "readlink": '(void)!readlink("/proc/self/exe", bytes, n)',
+    "heap": "memcpy(heap, text, n + 8)",
+    "index": "bytes[n] = 1",
+}
+
+
+@needs_small
+@pytest.mark.parametrize("what", OVERFLOWS)
+def test_what_overflows_there_ends_at_once(what, tmp_path):
+    """With the flags that its files are compiled with, and linked as it is."""
+    commands = json.loads((BUILD / "compile_commands.json").read_text())
+    flags = shlex.split(next(entry["command"] for entry in commands if entry["output"].endswith("libsmall-kernel.a.p/base_error.c.o")))
+    rule = re.search(r"^build nacre-exec: .*\n((?: .*\n)*)", (BUILD / "build.ninja").read_text(), re.M).group(1)
+    link = [word for word in shlex.split(re.search(r"LINK_ARGS = (.*)", rule).group(1)) if not word.endswith(".a.p")]
+    (tmp_path / "overflow.c").write_text("""
+        int main(int argc, char **argv)
+        {
+            char bytes[16], *heap = malloc(16), text[64] = "0123456789012345678901234567890123456789";
+            size_t n = 16 + (size_t)argc;
+
+            (void)argv;
+            %s;
+            return bytes[0] == 'x' && heap[0] == 'y';
+        }
+    """ % OVERFLOWS[what])
+    keep = [word for word in flags if not word.startswith(("-M", "-o", "-c", "-Wl")) and not word.endswith((".o", ".d", "error.c"))]
+    subprocess.run([*keep, "-w", "-fPIE", tmp_path / "overflow.c", "-o", tmp_path / "overflow",
+                    *[word for word in link if word.startswith(("-static-pie", "-nost", "/usr/lib"))]], check=True, cwd=BUILD)
+    done = subprocess.run([tmp_path / "overflow"])
+    assert done.returncode == (0 if what == "none" else -4), "SIGILL"
 
 
 def test_it_is_what_it_was(place):

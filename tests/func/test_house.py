@@ -222,7 +222,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
     subprocess.run(["meson", "configure", BUILD, "-Dprefix=/usr/local"], check=True, capture_output=True)
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     library = next(name for name in installed if name.endswith("/libnacre.a")).rpartition("/")[0]
-    assert installed == {
+    assert installed - {"opt/pearl/libexec/nacre/nacre-exec"} == {  # which needs musl
         "opt/pearl/bin/nacre",
         "opt/pearl/libexec/nacre/nacre-files",
         "opt/pearl/libexec/nacre/nacre-init",
