@@ -7,6 +7,7 @@
 
 #include "kernel/fence.h"
 #include "kernel/filter.h"
+#include "kernel/processor.h"
 
 /* What an answer holds of the output, at most. */
 #define ANSWER_MAX (64ULL << 20)
@@ -24,6 +25,21 @@ static int run_quietly(struct nc_spawn *spawn, struct nc_run *task, struct nacre
 	return r;
 }
 
+/*
+ * A spawner that was begun before us answers while it prepares the box: woken on the processor of
+ * the box's first process, we would hold that up.
+ */
+static int greet(const struct nc_exec *exec, struct nc_spawn *spawn, struct nacre_err *err)
+{
+	cpu_set_t had;
+	bool stays = exec->begun_fd > 0 && nc_processor_stay(&had);
+	int r = nc_spawn_connect(spawn, err);
+
+	if (stays)
+		(void)nc_processor_roam(&had); /* what we had cannot be refused */
+	return r;
+}
+
 /* The unprivileged half: no file is needed any more, only bytes that a stranger wrote are moved. */
 static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, struct nc_order *order,
 	struct nacre_err *err)
@@ -34,7 +50,7 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, str
 
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
-	r = nc_spawn_connect(spawn, err);
+	r = greet(exec, spawn, err);
 	if (r == 0)
 		r = nc_order_settle(exec->args, &spawn->host, landlock, order, err);
 	if (r < 0)

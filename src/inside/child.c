@@ -90,19 +90,13 @@ static int tell_built(int built_fd)
 	return nc_fd_write_all(built_fd, &one, sizeof(one));
 }
 
-/*
- * Whoever builds it is process 1 here, and takes us along if it comes to nothing. The kernel likes
- * to wake us on his processor, where we would wait until he is nacre-init, beside an idle one.
- */
-static int wait_for_root(int built_fd, bool hurries)
+/* Whoever builds it is process 1 here, and takes us along if it comes to nothing. */
+static int wait_for_root(int built_fd)
 {
-	cpu_set_t had;
-	bool stays = hurries && nc_processor_stay(&had);
 	uint64_t n;
 	ssize_t size = nc_fd_read_upto(built_fd, &n, sizeof(n));
-	int r = stays ? nc_processor_roam(&had) : 0;
 
-	return size < 0 ? (int)size : r;
+	return size < 0 ? (int)size : 0;
 }
 
 static int join(const struct nc_cgroup *group)
@@ -634,8 +628,9 @@ static void enter_box(const struct nc_payload *payload, int channel)
 							      : 0);
 
 	if (payload->built_fd >= 0)
-		STEP(channel, "wait for the root",
-			wait_for_root(payload->built_fd, payload->hurries));
+		STEP(channel, "wait for the root", wait_for_root(payload->built_fd));
+	if (payload->processors)
+		STEP(channel, "run on any processor", nc_processor_roam(payload->processors));
 	if (!payload->lent && payload->box_fd >= 0)
 		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
 	/* its top is the group that the payload is in by now */

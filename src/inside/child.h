@@ -2,6 +2,8 @@
 #ifndef NC_INSIDE_CHILD_H
 #define NC_INSIDE_CHILD_H
 
+#include <sched.h>
+
 #include "inside/root.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
@@ -37,7 +39,8 @@ struct nc_payload {
 	int other_fd; /* the spawner's end of the channel */
 	int go_fd;    /* a byte comes when the spawner holds us; -EBADF: it does already */
 	int built_fd; /* the root is not there yet: the eventfd says when; -EBADF: it is */
-	bool hurries; /* it waits for that on the processor where it is */
+	/* it is held on the spawner's processor until the root is there; then it may have these */
+	const cpu_set_t *processors; /* NULL: it is not held */
 	bool zygote;  /* its children are lent to other boxes: it enters this one's root only */
 	bool ahead;   /* it is its program already, and takes the order as that */
 	bool lent;    /* a zygote's child: it is in the box's namespaces already */

@@ -560,6 +560,7 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 
 	/* the worker: its name, its own limits to read, terminals, no new code, no other owner */
 	NC_ALLOW(NC_IN_WORKER, "prctl", NC_IS(0, 15)), /* PR_SET_NAME */
+	NC_ALLOW(NC_IN_WORKER, "sched_setaffinity", NC_IS(0, 0)), /* its own */
 	NC_ALLOW(NC_IN_WORKER, "prlimit64", NC_IS(0, 0), NC_FIELD(2, UINT64_MAX, 0)),
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5401)),     /* TCGETS */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5402)),     /* TCSETS */

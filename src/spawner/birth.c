@@ -35,6 +35,7 @@
 #include "inside/mounts.h"
 #include "inside/shade.h"
 #include "kernel/caps.h"
+#include "kernel/processor.h"
 #include "kernel/program.h"
 #include "spawner/bind.h"
 
@@ -491,7 +492,6 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
 		.built_fd = has_root ? -EBADF : home->built_fd,
-		.hurries = !nursery->lasting,
 		.zygote = zygote,
 		.alone = box->end.alone ||
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
@@ -503,6 +503,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 						 : NC_SANDBOX_ID,
 		.keeps_id = !home->slot.held && outside,
 		.group = nc_box_group(box)};
+	cpu_set_t had;
 	int ends[2];
 	int r;
 
@@ -511,8 +512,13 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	payload.n_writable = writable_paths(nursery, home, scratch, writable);
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
+	/* the first process has the other one, and the kernel would have it wait there */
+	if (payload.built_fd >= 0 && !nursery->lasting && nc_processor_stay(&had))
+		payload.processors = &had;
 	r = nursery->pid_ns_fd >= 0 || outside ? fork_directly(nursery, box, &payload)
 					       : fork_by_sibling(box, &payload);
+	if (payload.processors)
+		(void)nc_processor_roam(&had); /* what we had cannot be refused */
 	(void)close(ends[1]);
 	box->built_fd = nc_fd_close(box->built_fd);
 	*(has_root ? &box->report_fd : &box->channel_fd) = ends[0];

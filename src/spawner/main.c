@@ -18,8 +18,8 @@
  * hang-ups too. 0: it is killed at once. LASTING is 1 where boxes that stay, and zygotes, are to
  * come.
  *
- * Stages of locking in: (1) open what needs the caller's rights (nacre-init, the directory of
- * locks); (2) as an ordinary user, enter a user namespace of our own, where files and control
+ * Stages of locking in: (1) open what a box needs with the caller's rights (nacre-init, the
+ * directory of locks); (2) as an ordinary user, enter a user namespace of our own, where files and control
  * groups that are his still are; drop groups; (3) drop all capabilities but those that make boxes;
  * (4) refuse ourselves every system call that no box is made with. READY boxes are begun before
  * (3): their first processes have what their own user namespaces give them, whatever we have, and
@@ -221,8 +221,8 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 	return 0;
 }
 
-/* nacre-init as every box will need it, nacre-files as it may be needed later; and where we are. */
-static int open_programs(struct nacre_err *err)
+/* nacre-init, as every box will need it; and where we are. */
+static int open_init(struct nacre_err *err)
 {
 	cleanup_close int init_fd = nc_program_open("nacre-init", err);
 	struct stat status;
@@ -236,10 +236,7 @@ static int open_programs(struct nacre_err *err)
 	if (spawner.nursery.self_fd < 0)
 		return nc_err_errno(err, spawner.nursery.self_fd, "Hold ourselves");
 	spawner.nursery.init_fd = nc_program_load(init_fd, "nacre-init", err);
-	if (spawner.nursery.init_fd < 0)
-		return spawner.nursery.init_fd;
-	spawner.nursery.files_source_fd = nc_program_open("nacre-files", err);
-	return spawner.nursery.files_source_fd < 0 ? spawner.nursery.files_source_fd : 0;
+	return spawner.nursery.init_fd < 0 ? spawner.nursery.init_fd : 0;
 }
 
 static int start(uint64_t worker, struct nacre_err *err)
@@ -255,7 +252,7 @@ static int start(uint64_t worker, struct nacre_err *err)
 			spawner.worker.argv = NULL;
 	}
 	if (r == 0)
-		r = open_programs(err);
+		r = open_init(err);
 	if (r >= 0 && nc_id_new("sp", spawner.nursery.scratch.id) < 0)
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r >= 0)
@@ -273,8 +270,13 @@ static int start(uint64_t worker, struct nacre_err *err)
 static int lock_up(struct nacre_err *err)
 {
 	bool has_caps = geteuid() == 0;
-	int r = has_caps ? nc_caps_bound() : 0;
+	int r;
 
+	/* boxes that stay may need it later */
+	spawner.nursery.files_source_fd = nc_program_open("nacre-files", err);
+	if (spawner.nursery.files_source_fd < 0)
+		return spawner.nursery.files_source_fd;
+	r = has_caps ? nc_caps_bound() : 0;
 	if (r == 0 && has_caps)
 		r = nc_caps_set(spawner.nursery.caps);
 	if (r < 0)
