@@ -32,8 +32,8 @@ static inline int move_mount(
 	return (int)syscall(SYS_move_mount, from_fd, from, to_fd, to, flags);
 }
 
-static inline int mount_setattr(
-	int dir_fd, const char *path, unsigned int flags, struct mount_attr *attributes, size_t size)
+static inline int mount_setattr(int dir_fd, const char *path, unsigned int flags,
+	struct mount_attr *attributes, size_t size)
 {
 	return (int)syscall(SYS_mount_setattr, dir_fd, path, flags, attributes, size);
 }
@@ -48,7 +48,8 @@ static inline int fspick(int dir_fd, const char *path, unsigned int flags)
 	return (int)syscall(SYS_fspick, dir_fd, path, flags);
 }
 
-static inline int fsconfig(int fd, unsigned int command, const char *key, const void *value, int aux)
+static inline int fsconfig(
+	int fd, unsigned int command, const char *key, const void *value, int aux)
 {
 	return (int)syscall(SYS_fsconfig, fd, command, key, value, aux);
 }
@@ -135,7 +136,8 @@ NC_CHECKED ssize_t nc_readlinkat(int dir_fd, const char *path, char *to, size_t 
 	return readlinkat(dir_fd, path, to, nc_fit(to, size));
 }
 
-NC_CHECKED int nc_vsnprintf(char *to, size_t size, const char *format, va_list arguments)
+NC_CHECKED __attribute__((format(printf, 3, 0))) int nc_vsnprintf(
+	char *to, size_t size, const char *format, va_list arguments)
 {
 	return vsnprintf(to, nc_fit(to, size), format, arguments);
 }

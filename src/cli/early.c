@@ -5,8 +5,9 @@
  * nothing of the caller's but what the spawner opens itself forks here: the parent becomes
  * nacre-spawner at once, and builds a box while the child becomes the worker: nacre-exec
  * (src/cli/plain.c) if that is there and will do, else it goes on to _start, relocates twenty
- * megabytes, and reads the command line and the configuration as ever (see nc_spawn_start). Whatever is not plain, or does not work, is left to main, which does the same in
- * its own time and knows how to say what is wrong.
+ * megabytes, and reads the command line and the configuration as ever (see nc_spawn_start).
+ * Whatever is not plain, or does not work, is left to main, which does the same in its own time and
+ * knows how to say what is wrong.
  *
  * Nothing is relocated yet, and there is no libc: no pointers in static data, no stack protector,
  * and not one call out of this file, which tests/func/test_early.py looks after. The words are the

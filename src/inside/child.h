@@ -41,9 +41,9 @@ struct nc_payload {
 	int built_fd; /* the root is not there yet: the eventfd says when; -EBADF: it is */
 	/* it is held on the spawner's processor until the root is there; then it may have these */
 	const cpu_set_t *processors; /* NULL: it is not held */
-	bool zygote;  /* its children are lent to other boxes: it enters this one's root only */
-	bool ahead;   /* it is its program already, and takes the order as that */
-	bool lent;    /* a zygote's child: it is in the box's namespaces already */
+	bool zygote; /* its children are lent to other boxes: it enters this one's root only */
+	bool ahead;  /* it is its program already, and takes the order as that */
+	bool lent;   /* a zygote's child: it is in the box's namespaces already */
 	const int *join_fds; /* and joins these groups, which it could not open */
 	size_t n_join;
 	bool alone;	      /* it may make no processes */

@@ -19,11 +19,11 @@
  * come.
  *
  * Stages of locking in: (1) open what a box needs with the caller's rights (nacre-init, the
- * directory of locks); (2) as an ordinary user, enter a user namespace of our own, where files and control
- * groups that are his still are; drop groups; (3) drop all capabilities but those that make boxes;
- * (4) refuse ourselves every system call that no box is made with. READY boxes are begun before
- * (3): their first processes have what their own user namespaces give them, whatever we have, and
- * nobody has been listened to yet.
+ * directory of locks); (2) as an ordinary user, enter a user namespace of our own, where files and
+ *control groups that are his still are; drop groups; (3) drop all capabilities but those that make
+ *boxes; (4) refuse ourselves every system call that no box is made with. READY boxes are begun
+ *before (3): their first processes have what their own user namespaces give them, whatever we have,
+ *and nobody has been listened to yet.
  */
 #include <errno.h>
 #include <fcntl.h>
