@@ -749,7 +749,19 @@ static void count_denied(struct nc_box_end *end, uint32_t call)
 		end->denied[end->n_denied++] = (struct nc_box_denied){call, 1};
 }
 
-void nc_box_denied(struct nc_box *box)
+/*
+ * Nobody is left who has the filter, and that is everybody in the box but process 1: all have gone
+ * so far that no signal changes any more what they end with. So process 1 dies while they do, and
+ * not after them.
+ */
+static void end_first(const struct nc_box *box)
+{
+	if (box->state == NC_BOX_RUNS && !box->stays && box->home_id == 0 && !box->kept &&
+		box->init_fd >= 0)
+		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
+}
+
+void nc_box_denied(struct nc_box *box, bool hurries)
 {
 	/* whoever floods us with refused calls waits for its turn, others do not wait for it */
 	for (int i = 0; i < DENIED_AT_ONCE; i++) {
@@ -761,6 +773,8 @@ void nc_box_denied(struct nc_box *box)
 			return;
 		if (!(event.revents & POLLIN)) { /* nobody is left who could ask */
 			box->listener_fd = nc_fd_close(box->listener_fd);
+			if (hurries)
+				end_first(box);
 			return;
 		}
 		if (ioctl(box->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)

@@ -180,8 +180,11 @@ bool nc_box_settle(struct nc_box *box, bool hurries);
 /* What the box waits for has come; true once it is dead, with end complete, and NC_BOX_KEPT. */
 bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box);
 
-/* Notes refused system calls, some of those that wait, and answers them with EPERM. */
-void nc_box_denied(struct nc_box *box);
+/*
+ * Notes refused system calls, some of those that wait, and answers them with EPERM. Who hurries has
+ * process 1 of a box end as soon as nobody is left who could make any.
+ */
+void nc_box_denied(struct nc_box *box, bool hurries);
 
 /*
  * Looks at a running box: whether the kernel has begun to kill for memory or its CPU time is up,

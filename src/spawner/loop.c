@@ -132,7 +132,7 @@ static void handle_event(struct nc_spawner *spawner, const struct nc_event *even
 		nc_table_touch(&spawner->table, box);
 	/* what was refused is noted before the end is */
 	if (event->kind >= NC_EVENT_BOX && box->state != NC_BOX_FREE && box->listener_fd >= 0)
-		nc_box_denied(box);
+		nc_box_denied(box, spawner->patience_ns == 0);
 	/* an event before may have changed what this one was about */
 	if (event->kind == NC_EVENT_BOX && nc_events_is_due(box))
 		nc_step_event(spawner, box);
