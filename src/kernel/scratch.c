@@ -32,7 +32,7 @@ static void above_path(const struct nc_scratch *scratch, char *out, size_t size)
 	if (scratch->ranges)
 		(void)snprintf(out, size, "/var/lib/nacre-boxes");
 	else
-		(void)snprintf(out, size, "/tmp/nacre-%u", nc_privilege_outer_id());
+		(void)snprintf(out, size, "/tmp/nacre-%u", scratch->user);
 }
 
 void nc_scratch_path(const struct nc_scratch *scratch, char out[NC_BOX_DIR_MAX + 1])
@@ -186,9 +186,13 @@ static void sweep_spawner(int fd)
 
 void nc_scratch_sweep(struct nc_scratch *scratch)
 {
-	int fd = open_above(scratch) < 0 ? -EBADF : nc_fd_dup(scratch->above_fd);
-	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	cleanup_closedir DIR *dir = NULL;
+	int fd;
 
+	if (!scratch->ranges)
+		scratch->user = nc_privilege_outer_id();
+	fd = open_above(scratch) < 0 ? -EBADF : nc_fd_dup(scratch->above_fd);
+	dir = fd < 0 ? NULL : fdopendir(fd);
 	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
 		cleanup_close int dead_fd = -EBADF;
 

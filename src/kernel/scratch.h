@@ -16,6 +16,7 @@
 struct nc_scratch {
 	char id[NC_ID_SIZE]; /* the spawner's */
 	bool ranges;	     /* boxes have ids of their own: we are root */
+	unsigned int user;   /* if not: our id outside; from the first sweep on */
 	int above_fd;	     /* /tmp/nacre-<uid>; -EBADF: not needed yet */
 	int fd;		     /* the spawner's own directory, locked */
 };
