@@ -287,7 +287,7 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	r = nc_cgroup_remove(&box->group);
 	close_kept(box);
 	note_order(box, order);
-	box->billed = false;
+	box->billed = box->deserted = false;
 	box->started_ns = box->memory_seen_bytes = 0;
 	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
 	box->end = (struct nc_box_end){.id = box->end.id,
@@ -675,13 +675,13 @@ static bool is_deserted(const struct nc_box *box)
 bool nc_box_settle(struct nc_box *box, bool hurries)
 {
 	if (box->state != NC_BOX_RUNS || box->stays || box->home_id > 0 || box->kept ||
-		box->init_fd < 0 || !nc_box_group(box))
+		box->init_fd < 0 || (!nc_box_group(box) && !(hurries && box->deserted)))
 		return false;
 	/* whoever is left goes with it; the payload is dead, and its status is what it is */
 	if (hurries)
 		(void)nc_pidfd_kill(box->init_fd, SIGKILL);
 	reap_payload(box);
-	if (!is_deserted(box))
+	if (nc_box_group(box) && !is_deserted(box))
 		return false;
 	collect_usage(box);
 	return box->billed = true;
@@ -773,6 +773,7 @@ void nc_box_denied(struct nc_box *box, bool hurries)
 			return;
 		if (!(event.revents & POLLIN)) { /* nobody is left who could ask */
 			box->listener_fd = nc_fd_close(box->listener_fd);
+			box->deserted = true;
 			if (hurries)
 				end_first(box);
 			return;

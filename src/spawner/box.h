@@ -93,6 +93,7 @@ struct nc_box {
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
 	bool billed;		      /* its usage is collected */
+	bool deserted;		      /* nobody who has its filter is left */
 	bool silent;	   /* its payload is no fork of ours, and says a last word when it begins */
 	bool held;	   /* its payload is locked in and ready */
 	bool ahead;	   /* its program waits for an order, or will */
