@@ -73,11 +73,16 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 	return locks->ids_fd < 0 ? nc_err_errno(err, -errno, "Open %s/ids", path) : 0;
 }
 
-void nc_locks_close(struct nc_locks *locks, const char *id)
+void nc_locks_let_go(struct nc_locks *locks, const char *id)
 {
 	if (locks->self_fd >= 0)
 		(void)unlinkat(locks->dir_fd, id, 0);
 	locks->self_fd = nc_fd_close(locks->self_fd);
+}
+
+void nc_locks_close(struct nc_locks *locks, const char *id)
+{
+	nc_locks_let_go(locks, id);
 	locks->ids_fd = nc_fd_close(locks->ids_fd);
 	locks->dir_fd = nc_fd_close(locks->dir_fd);
 }

@@ -30,6 +30,9 @@ struct nc_locks {
 int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct nacre_err *err);
 void nc_locks_close(struct nc_locks *locks, const char *id);
 
+/* Lets go of the spawner's own file only: no group of it is left, and none will be made. */
+void nc_locks_let_go(struct nc_locks *locks, const char *id);
+
 /* Takes a range that nobody holds. -EBUSY: all are held. */
 int nc_slot_take(const struct nc_locks *locks, struct nc_slot *ret_slot);
 void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot);

@@ -310,6 +310,14 @@ static int serve(struct nacre_err *err)
 	return nc_loop_serve(&spawner, err);
 }
 
+/* What nobody needs who sweeps after us, when there are no groups any more: beside the last death.
+ */
+static void let_go_early(void)
+{
+	if (!spawner.nursery.groups_open || spawner.nursery.cgroups.n_trees == 0)
+		nc_locks_let_go(&spawner.nursery.locks, spawner.nursery.scratch.id);
+}
+
 int main(int argc, char **argv)
 {
 	struct nacre_err err = {0};
@@ -342,6 +350,7 @@ int main(int argc, char **argv)
 		code = serve(&err);
 	if (code < 0)
 		code = fail(&err);
+	let_go_early();
 	nc_loop_end_boxes(&spawner);
 	close_places();
 	return code;
