@@ -19,14 +19,14 @@ int nc_caps_bound(void)
 
 	/* dropping takes a capability itself, which whoever has closed them before has no more */
 	for (int i = 0; i < CAPABILITIES_MAX; i++) {
-		int open = prctl(PR_CAPBSET_READ, i, 0, 0, 0);
+		int open = prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 
+		if (open < 0 && errno == EPERM)
+			open = prctl(PR_CAPBSET_READ, i, 0, 0, 0);
 		if (open < 0 && errno == EINVAL)
 			break; /* the first that this kernel does not know */
-		if (open < 0)
-			return -errno;
-		if (open > 0 && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0)
-			return -errno;
+		if (open != 0)
+			return open < 0 ? -errno : -EPERM;
 	}
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return -errno;
