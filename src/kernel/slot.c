@@ -46,8 +46,8 @@ static int open_private(int at_fd, const char *path, struct nacre_err *err)
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return nc_err_errno(err, -errno, "Open %s", path);
 	if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
-		return nc_err_set(
-			err, -EPERM, "%s is not ours alone: chown %u, chmod 700", path, geteuid());
+		return nc_err_set(err, -EPERM, "%s is not ours alone: chown %u, chmod 700", path,
+			nc_privilege_outer_id());
 	return take_fd(fd);
 }
 
@@ -56,6 +56,8 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 	char path[256];
 	cleanup_close int base_fd = -EBADF;
 
+	if (locks->open)
+		return 0;
 	base_path(ranges, path, sizeof(path));
 	base_fd = open_private(AT_FDCWD, path, err);
 	if (base_fd < 0)
@@ -67,10 +69,13 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 		openat(locks->dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (locks->self_fd < 0 || flock(locks->self_fd, LOCK_EX | LOCK_NB) < 0)
 		return nc_err_errno(err, -errno, "Lock %s/" LOCKS "/%s", path, id);
-	if (!ranges)
-		return 0;
-	locks->ids_fd = openat(base_fd, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	return locks->ids_fd < 0 ? nc_err_errno(err, -errno, "Open %s/ids", path) : 0;
+	if (ranges)
+		locks->ids_fd =
+			openat(base_fd, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (ranges && locks->ids_fd < 0)
+		return nc_err_errno(err, -errno, "Open %s/ids", path);
+	locks->open = true;
+	return 0;
 }
 
 void nc_locks_let_go(struct nc_locks *locks, const char *id)

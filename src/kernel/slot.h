@@ -21,11 +21,12 @@ struct nc_locks {
 	int dir_fd;
 	int self_fd; /* the spawner's own */
 	int ids_fd;  /* a byte for each range; -EBADF: there are no ranges */
+	bool open;
 };
 
 /*
- * Opens the locks, and locks the spawner's own file, named id. Ranges only for root. Zeroed locks
- * with descriptors -EBADF may be closed in any case.
+ * Opens the locks, once, and locks the spawner's own file, named id. Ranges only for root. Zeroed
+ * locks with descriptors -EBADF may be closed in any case.
  */
 int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct nacre_err *err);
 void nc_locks_close(struct nc_locks *locks, const char *id);

@@ -131,6 +131,17 @@ static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot,
 	return r;
 }
 
+int nc_birth_take_ids(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
+{
+	const bool ranges = nursery->scratch.ranges;
+	int r = nc_locks_open(&nursery->locks, ranges, nursery->scratch.id, err);
+
+	if (r < 0 || !ranges || box->slot.held)
+		return r;
+	r = nc_slot_take(&nursery->locks, &box->slot);
+	return r < 0 ? nc_err_errno(err, r, "Take a range of user ids") : 0;
+}
+
 static const char *const layer_places[] = {NC_BOX_LAYER "0", NC_BOX_LAYER "1"};
 _Static_assert(sizeof(layer_places) / sizeof(layer_places[0]) == NC_BOX_LAYERS_MAX, "a place each");
 
@@ -264,7 +275,7 @@ _Noreturn static void be_first(const struct nc_nursery *nursery, const struct nc
 		.built_fd = cradled && box->built_fd >= 0 ? nursery->cradle.fd[3] : box->built_fd,
 		.init_fd = nursery->init_fd,
 		.spawner_fd = nursery->self_fd,
-		.single_id = !box->slot.held,
+		.single_id = !nursery->scratch.ranges,
 	};
 
 	if (cradled && nc_cradle_leave(&nursery->cradle) < 0)
@@ -304,10 +315,21 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 		be_first(nursery, box, spec, go, report, cradled);
 	if (cradled && r > 0)
 		nc_cradle_take(&nursery->cradle, box->init_fd);
+	/*
+	 * While the worker has the other of two processors a child is cloned onto our own, and
+	 * would wait there for as long as we have something to do, though everybody waits for it in
+	 * the end. The kernel moves nobody who has just run; so we go, to where the worker is done
+	 * soon or already.
+	 */
+	if (r > 0 && !nursery->lasting && nc_cradle_is_here(&nursery->cradle))
+		nc_processor_leave();
 	if (box->owner > 0 && seteuid(0) < 0)
 		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
 		return nc_err_errno(err, r, "Make namespaces (see: nacre doctor)");
+	r = nc_birth_take_ids(nursery, box, err);
+	if (r < 0)
+		return r;
 	r = map_ids(nursery, &box->slot, box->init_pid);
 	if (r < 0)
 		return nc_err_errno(err, r, "Map user ids");

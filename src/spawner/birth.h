@@ -10,6 +10,9 @@ const struct nc_cgroup *nc_box_group(const struct nc_box *box);
 /* Whether its payload has a shade, once it waits: a process more than what the box is given for. */
 bool nc_box_has_shade(const struct nc_box *box);
 
+/* Opens our locks and takes a range of user ids for the box, where there are ranges; once each. */
+int nc_birth_take_ids(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
+
 /* Clones the first process into new namespaces, maps its ids and lets it build the root. */
 int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err);
 

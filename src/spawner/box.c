@@ -231,9 +231,10 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		box->disk_bytes = order->order.limits.disk_bytes;
 		box->inodes = order->order.limits.inodes;
 	}
-	r = nursery->locks.ids_fd >= 0 ? nc_slot_take(&nursery->locks, &box->slot) : 0;
+	/* nobody's box has them while its first process makes the net namespace */
+	r = order ? nc_birth_take_ids(nursery, box, err) : 0;
 	if (r < 0)
-		return nc_err_errno(err, r, "Take a range of user ids");
+		return r;
 	if (box->end.tier == NC_BOX_PROCESS)
 		return begin_process(nursery, box, err);
 	box->end.pid_ns = true;

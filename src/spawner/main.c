@@ -18,12 +18,12 @@
  * hang-ups too. 0: it is killed at once. LASTING is 1 where boxes that stay, and zygotes, are to
  * come.
  *
- * Stages of locking in: (1) open what a box needs with the caller's rights (nacre-init, the
- * directory of locks); (2) as an ordinary user, enter a user namespace of our own, where files and
- *control groups that are his still are; drop groups; (3) drop all capabilities but those that make
- *boxes; (4) refuse ourselves every system call that no box is made with. READY boxes are begun
- *before (3): their first processes have what their own user namespaces give them, whatever we have,
- *and nobody has been listened to yet.
+ * Stages of locking in: (1) open nacre-init with the caller's rights; (2) as an ordinary user,
+ * enter a user namespace of our own, where files and control groups that are his still are; drop
+ * groups; (3) take our locks, open the rest, drop all capabilities but those that make boxes;
+ * (4) refuse ourselves every system call that no box is made with. READY boxes are begun before
+ * (3): their first processes have what their own user namespaces give them, whatever we have, and
+ * nobody has been listened to yet.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,9 +46,9 @@
 #include "base/pidfd.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
-#include "kernel/processor.h"
 #include "kernel/program.h"
 #include "kernel/userns.h"
+#include "spawner/birth.h"
 #include "spawner/groups.h"
 #include "spawner/spawner.h"
 
@@ -221,17 +221,13 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 	return 0;
 }
 
-/* nacre-init, as every box will need it; and where we are. */
-static int open_init(struct nacre_err *err)
+/* nacre-init as every box will need it. */
+static int load_init(struct nacre_err *err)
 {
 	cleanup_close int init_fd = nc_program_open("nacre-init", err);
-	struct stat status;
 
 	if (init_fd < 0)
 		return init_fd;
-	if (stat("/proc/self/ns/pid", &status) < 0)
-		return nc_err_errno(err, -errno, "Look at our own pid namespace");
-	spawner.nursery.pid_ns = status.st_ino;
 	spawner.nursery.self_fd = nc_pidfd_open(getpid());
 	if (spawner.nursery.self_fd < 0)
 		return nc_err_errno(err, spawner.nursery.self_fd, "Hold ourselves");
@@ -252,11 +248,9 @@ static int start(uint64_t worker, struct nacre_err *err)
 			spawner.worker.argv = NULL;
 	}
 	if (r == 0)
-		r = open_init(err);
+		r = load_init(err);
 	if (r >= 0 && nc_id_new("sp", spawner.nursery.scratch.id) < 0)
 		r = nc_err_set(err, -EIO, "Make an id");
-	if (r >= 0)
-		r = nc_locks_open(&spawner.nursery.locks, ranges, spawner.nursery.scratch.id, err);
 	if (r >= 0)
 		r = catch_signals(err);
 	if (r >= 0)
@@ -266,16 +260,29 @@ static int start(uint64_t worker, struct nacre_err *err)
 	return r;
 }
 
+/* Where we are, and nacre-files: what may be needed later. */
+static int look_around(struct nacre_err *err)
+{
+	struct stat status;
+
+	if (stat("/proc/self/ns/pid", &status) < 0)
+		return nc_err_errno(err, -errno, "Look at our own pid namespace");
+	spawner.nursery.pid_ns = status.st_ino;
+	spawner.nursery.files_source_fd = nc_program_open("nacre-files", err);
+	return spawner.nursery.files_source_fd < 0 ? spawner.nursery.files_source_fd : 0;
+}
+
 /* The rest of locking in, beside the first processes of READY boxes. */
 static int lock_up(struct nacre_err *err)
 {
 	bool has_caps = geteuid() == 0;
-	int r;
+	int r = nc_locks_open(&spawner.nursery.locks, spawner.nursery.scratch.ranges,
+		spawner.nursery.scratch.id, err);
 
-	/* boxes that stay may need it later */
-	spawner.nursery.files_source_fd = nc_program_open("nacre-files", err);
-	if (spawner.nursery.files_source_fd < 0)
-		return spawner.nursery.files_source_fd;
+	if (r == 0)
+		r = look_around(err);
+	if (r < 0)
+		return r;
 	r = has_caps ? nc_caps_bound() : 0;
 	if (r == 0 && has_caps)
 		r = nc_caps_set(spawner.nursery.caps);
@@ -284,18 +291,6 @@ static int lock_up(struct nacre_err *err)
 	nc_scratch_sweep(&spawner.nursery.scratch);
 	r = nc_filter_load(NC_FILTER_SPAWNER, NULL);
 	return r < 0 ? nc_err_errno(err, r, "Restrict system calls") : 0;
-}
-
-/*
- * Leaves this processor to the first process, if that is not on another one. While
- * the worker has the other of two processors, a child is cloned onto our own, and would wait there
- * for as long as we have something to do, though everybody waits for it in the end. The kernel
- * moves nobody who has just run; so we go, to where the worker is done soon or already.
- */
-static void make_way(void)
-{
-	if (nc_cradle_is_here(&spawner.nursery.cradle))
-		nc_processor_leave();
 }
 
 /* With our filter on us, and so on everything that we fork from now on. */
@@ -308,14 +303,6 @@ static int serve(struct nacre_err *err)
 		nc_step_birth(&spawner, box, nc_box_hasten(&spawner.nursery, box, &own), &own);
 	}
 	return nc_loop_serve(&spawner, err);
-}
-
-/* What nobody needs who sweeps after us, when there are no groups any more: beside the last death.
- */
-static void let_go_early(void)
-{
-	if (!spawner.nursery.groups_open || spawner.nursery.cgroups.n_trees == 0)
-		nc_locks_let_go(&spawner.nursery.locks, spawner.nursery.scratch.id);
 }
 
 int main(int argc, char **argv)
@@ -342,15 +329,15 @@ int main(int argc, char **argv)
 	for (ready = spawner.ready; ready > 0 && nc_ready_prepare(&spawner, &never); ready--)
 		;
 	spawner.ready = 0;
-	if (!spawner.nursery.lasting)
-		make_way();
 	/* while the first box builds its root, and before anything that the worker says is heard */
 	code = lock_up(&err);
 	if (code == 0)
 		code = serve(&err);
 	if (code < 0)
 		code = fail(&err);
-	let_go_early();
+	/* without groups it is of no use to who sweeps after us; beside the last death */
+	if (!spawner.nursery.groups_open || spawner.nursery.cgroups.n_trees == 0)
+		nc_locks_let_go(&spawner.nursery.locks, spawner.nursery.scratch.id);
 	nc_loop_end_boxes(&spawner);
 	close_places();
 	return code;

@@ -87,7 +87,7 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nacre_err err = {0};
 	struct nc_wire_out out;
 	struct nc_box_host host = {
-		.ranges = spawner->nursery.locks.ids_fd >= 0, .user_ns = spawner->nursery.user_ns};
+		.ranges = spawner->nursery.scratch.ranges, .user_ns = spawner->nursery.user_ns};
 	uint32_t version = nc_wire_get_u32(in);
 
 	if (nc_wire_close(in) < 0 || version != NC_BOXWIRE_VERSION)
