@@ -70,18 +70,14 @@ _Static_assert(COUNT(devices) <= NC_FRAME_DEVICES_MAX, "a descriptor for each");
 
 static int pick_shown(struct nc_frame *frame, int host_fd, size_t i)
 {
-	struct stat status;
-	ssize_t size;
+	ssize_t size = readlinkat(host_fd, shown[i], frame->link[i], sizeof(frame->link[i]) - 1);
 
-	if (fstatat(host_fd, shown[i], &status, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (S_ISLNK(status.st_mode)) {
-		size = readlinkat(host_fd, shown[i], frame->link[i], sizeof(frame->link[i]) - 1);
-		if (size < 0)
-			return -errno;
+	if (size >= 0) {
 		frame->link[i][size] = '\0';
 		return 0;
 	}
+	if (errno != EINVAL) /* which says that it is there, and no link */
+		return errno == ENOENT ? 0 : -errno;
 	frame->shown_fd[i] = nc_mount_copy(host_fd, shown[i], true);
 	if (frame->shown_fd[i] < 0)
 		return frame->shown_fd[i];
@@ -190,6 +186,12 @@ static int make_skeleton(int root_fd, bool host)
 	return r;
 }
 
+/* To be covered by a mount. */
+static int make_empty(int at_fd, const char *path)
+{
+	return mknodat(at_fd, path, S_IFREG | 0644, 0) < 0 ? -errno : 0;
+}
+
 int nc_frame_make_place(int mount_fd, int at_fd, const char *path)
 {
 	struct stat status;
@@ -197,7 +199,7 @@ int nc_frame_make_place(int mount_fd, int at_fd, const char *path)
 	if (fstat(mount_fd, &status) < 0)
 		return -errno;
 	if (!S_ISDIR(status.st_mode))
-		return nc_frame_make_file(at_fd, path, "");
+		return make_empty(at_fd, path);
 	return mkdirat(at_fd, path, 0755) < 0 ? -errno : 0;
 }
 
@@ -226,7 +228,7 @@ int nc_frame_put(const struct nc_frame *frame, int root_fd)
 	for (size_t i = 0; r == 0 && i < COUNT(devices); i++) {
 		char path[32];
 
-		r = nc_frame_make_file(root_fd, device_path(path, i), "");
+		r = make_empty(root_fd, device_path(path, i));
 		if (r == 0)
 			r = nc_mount_attach(frame->device_fd[i], root_fd, path);
 	}
