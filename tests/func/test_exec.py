@@ -98,6 +98,29 @@ def test_signals_become_128_plus_n(box):
     assert box("--", "sh", "-c", "kill -KILL $$").returncode == 128 + signal.SIGKILL
 
 
+THREADS_END = """
+import ctypes, os, platform, threading, time
+end = lambda code: ctypes.CDLL(None).syscall(93 if platform.machine() == "aarch64" else 60, code)
+if os.fork() == 0:
+    time.sleep(0.01)
+    end(9)
+threading.Thread(target=lambda: (time.sleep(0.02), end(5))).start()
+end(3)
+"""
+
+
+def test_status_is_the_programs_however_it_ends(box):
+    """Process 1 is killed while the last ones are still on their way out: nothing of that is seen."""
+    for i in range(20):
+        assert box("--", "sh", "-c", f"exit {i}").returncode == i
+        assert box("--", "sh", "-c", "(sleep 0.01; exit 7) & kill -USR1 $$").returncode == 128 + signal.SIGUSR1
+    outside = subprocess.run(["python3", "-c", THREADS_END]).returncode  # kernels differ
+    for _ in range(5):
+        assert python(box, THREADS_END).returncode == outside
+        done = box("--json", "--", "sh", "-c", "echo a; sh -c 'echo b' & exit 4")
+        assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (4, 4), done.stdout
+
+
 def test_timeout_ends_everything_and_exits_124(box):
     started = time.monotonic()
     nap = unique_nap()
