@@ -51,6 +51,20 @@ static int open_private(int at_fd, const char *path, struct nacre_err *err)
 	return take_fd(fd);
 }
 
+void nc_locks_let_go(struct nc_locks *locks, const char *id)
+{
+	if (locks->self_fd >= 0)
+		(void)unlinkat(locks->dir_fd, id, 0);
+	locks->self_fd = nc_fd_close(locks->self_fd);
+}
+
+void nc_locks_close(struct nc_locks *locks, const char *id)
+{
+	nc_locks_let_go(locks, id);
+	locks->ids_fd = nc_fd_close(locks->ids_fd);
+	locks->dir_fd = nc_fd_close(locks->dir_fd);
+}
+
 int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct nacre_err *err)
 {
 	char path[256];
@@ -58,6 +72,7 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 
 	if (locks->open)
 		return 0;
+	nc_locks_close(locks, id); /* what is left of a try before */
 	base_path(ranges, path, sizeof(path));
 	base_fd = open_private(AT_FDCWD, path, err);
 	if (base_fd < 0)
@@ -76,20 +91,6 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 		return nc_err_errno(err, -errno, "Open %s/ids", path);
 	locks->open = true;
 	return 0;
-}
-
-void nc_locks_let_go(struct nc_locks *locks, const char *id)
-{
-	if (locks->self_fd >= 0)
-		(void)unlinkat(locks->dir_fd, id, 0);
-	locks->self_fd = nc_fd_close(locks->self_fd);
-}
-
-void nc_locks_close(struct nc_locks *locks, const char *id)
-{
-	nc_locks_let_go(locks, id);
-	locks->ids_fd = nc_fd_close(locks->ids_fd);
-	locks->dir_fd = nc_fd_close(locks->dir_fd);
 }
 
 /* One byte per range, locked by whoever has the file open: children that have it too do not count,
