@@ -51,6 +51,22 @@ static int open_private(int at_fd, const char *path, struct nacre_err *err)
 	return take_fd(fd);
 }
 
+/* Who sweeps takes a file without a lock for a dead one's, and removes it: then once more. */
+static int lock_self(struct nc_locks *locks, const char *id)
+{
+	struct stat status = {0};
+
+	while (status.st_nlink == 0) {
+		(void)nc_fd_close(locks->self_fd);
+		locks->self_fd =
+			openat(locks->dir_fd, id, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		if (locks->self_fd < 0 || flock(locks->self_fd, LOCK_EX) < 0 ||
+			fstat(locks->self_fd, &status) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 void nc_locks_let_go(struct nc_locks *locks, const char *id)
 {
 	if (locks->self_fd >= 0)
@@ -69,6 +85,7 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 {
 	char path[256];
 	cleanup_close int base_fd = -EBADF;
+	int r;
 
 	if (locks->open)
 		return 0;
@@ -80,10 +97,9 @@ int nc_locks_open(struct nc_locks *locks, bool ranges, const char *id, struct na
 	locks->dir_fd = open_private(base_fd, LOCKS, err);
 	if (locks->dir_fd < 0)
 		return locks->dir_fd;
-	locks->self_fd =
-		openat(locks->dir_fd, id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (locks->self_fd < 0 || flock(locks->self_fd, LOCK_EX | LOCK_NB) < 0)
-		return nc_err_errno(err, -errno, "Lock %s/" LOCKS "/%s", path, id);
+	r = lock_self(locks, id);
+	if (r < 0)
+		return nc_err_errno(err, r, "Lock %s/" LOCKS "/%s", path, id);
 	if (ranges)
 		locks->ids_fd =
 			openat(base_fd, "ids", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -146,28 +162,17 @@ void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot)
 	slot->held = false;
 }
 
-bool nc_locks_is_dead(const struct nc_locks *locks, const char *id)
+/* Its file, locked by us; -errno: it lives, or it is another one who looks at it. */
+static int lock_dead(const struct nc_locks *locks, const char *id)
 {
 	cleanup_close int fd = openat(locks->dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	/* no file: a spawner of another /run, of which we know nothing */
-	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : take_fd(fd);
 }
 
 int nc_locks_note_place(const struct nc_locks *locks, const char *place)
 {
 	return nc_fd_write_all(locks->self_fd, place, strlen(place));
-}
-
-bool nc_locks_has_dead(const struct nc_locks *locks)
-{
-	int fd = openat(locks->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir))
-		if (entry->d_name[0] != '.' && nc_locks_is_dead(locks, entry->d_name))
-			return true;
-	return false;
 }
 
 static bool was_in(int fd, const char *place)
@@ -182,22 +187,55 @@ static bool was_in(int fd, const char *place)
 	return size == 0 || strcmp(text, place) == 0;
 }
 
-void nc_locks_forget_dead(const struct nc_locks *locks, const char *place)
+static bool is_old(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 && status.st_mtime < time(NULL) - DEAD_LOCK_SECONDS;
+}
+
+bool nc_dead_take(const struct nc_locks *locks, const char *place, struct nc_dead *ret_dead)
 {
 	int list_fd = openat(locks->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *dir = list_fd < 0 ? NULL : fdopendir(list_fd);
-	time_t long_ago = time(NULL) - DEAD_LOCK_SECONDS;
+	bool any = false;
 
-	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
+	ret_dead->locks = locks;
+	ret_dead->n = 0;
+	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry && ret_dead->n < NC_DEAD_MAX;
+		entry = readdir(dir)) {
 		cleanup_close int fd = -EBADF;
-		struct stat status;
 
-		if (entry->d_name[0] == '.')
+		if (strncmp(entry->d_name, "sp_", 3) != 0 || strlen(entry->d_name) >= NC_ID_SIZE)
 			continue;
-		fd = openat(locks->dir_fd, entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &status) < 0)
+		fd = lock_dead(locks, entry->d_name);
+		any |= fd >= 0;
+		if (fd < 0 || !(was_in(fd, place) || is_old(fd)))
 			continue;
-		if (was_in(fd, place) || status.st_mtime < long_ago)
-			(void)unlinkat(locks->dir_fd, entry->d_name, 0); /* or it is gone */
+		(void)snprintf(ret_dead->id[ret_dead->n], NC_ID_SIZE, "%s", entry->d_name);
+		ret_dead->fd[ret_dead->n++] = take_fd(fd);
 	}
+	return any;
+}
+
+bool nc_dead_has(const struct nc_dead *dead, const char *id)
+{
+	cleanup_close int fd = -EBADF;
+
+	for (size_t i = 0; i < dead->n; i++)
+		if (strcmp(dead->id[i], id) == 0)
+			return true;
+	/* no file: a spawner of another /run, of which we know nothing */
+	fd = strncmp(id, "sp_", 3) == 0 ? lock_dead(dead->locks, id) : -ENOENT;
+	return fd >= 0;
+}
+
+void nc_dead_leave(struct nc_dead *dead, bool done)
+{
+	for (size_t i = 0; i < dead->n; i++) {
+		if (done)
+			(void)unlinkat(dead->locks->dir_fd, dead->id[i], 0);
+		(void)close(dead->fd[i]);
+	}
+	dead->n = 0;
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/id.h"
 #include "kernel/privilege.h"
 
 struct nc_slot {
@@ -38,18 +39,34 @@ void nc_locks_let_go(struct nc_locks *locks, const char *id);
 int nc_slot_take(const struct nc_locks *locks, struct nc_slot *ret_slot);
 void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot);
 
-/* Whether a spawner is surely gone: its file is there and not locked. */
-bool nc_locks_is_dead(const struct nc_locks *locks, const char *id);
-
 /*
  * Notes where this spawner makes its groups, as text. Only a spawner that is started in the same
  * place finds, and may judge, the groups of one that is gone.
  */
 int nc_locks_note_place(const struct nc_locks *locks, const char *place);
 
-bool nc_locks_has_dead(const struct nc_locks *locks);
+/*
+ * Dead spawners whose locks we hold, so that nobody sweeps after them beside us: who meets a group
+ * while another one looks at its lock would take it for a living one's, and forget it all the same.
+ */
+#define NC_DEAD_MAX 32U
+struct nc_dead {
+	const struct nc_locks *locks;
+	size_t n; /* more wait for the next sweep */
+	int fd[NC_DEAD_MAX];
+	char id[NC_DEAD_MAX][NC_ID_SIZE];
+};
 
-/* Removes the files of the dead whose groups were in this place, and of those dead for long. */
-void nc_locks_forget_dead(const struct nc_locks *locks, const char *place);
+/*
+ * Takes the locks of the dead whose groups were in this place, and of those dead for long. Whether
+ * any spawner is dead.
+ */
+bool nc_dead_take(const struct nc_locks *locks, const char *place, struct nc_dead *ret_dead);
+
+/* Whether this spawner is one of them, or of those of other places: its file is there and free. */
+bool nc_dead_has(const struct nc_dead *dead, const char *id);
+
+/* Lets go of them; their files go too if they are done with. */
+void nc_dead_leave(struct nc_dead *dead, bool done);
 
 #endif

@@ -2,15 +2,11 @@
 #include "spawner/groups.h"
 
 #include <stdio.h>
-#include <string.h>
 
-/* Only ids of spawners are judged, and each by its own lock; others' groups are others' business.
- */
-static bool is_dead_spawner(const char *id, void *context)
+/* Each is judged by its own lock; others' groups are others' business. */
+static bool is_dead(const char *id, void *context)
 {
-	const struct nc_nursery *nursery = context;
-
-	return strncmp(id, "sp_", 3) == 0 && nc_locks_is_dead(&nursery->locks, id);
+	return nc_dead_has(context, id);
 }
 
 /* Where they will be is told before they are made: whoever sweeps after us must know. */
@@ -61,19 +57,16 @@ void nc_groups_close_early(struct nc_nursery *nursery)
 
 void nc_groups_sweep(struct nc_nursery *nursery)
 {
-	int r;
+	struct nc_dead dead;
+	int r = 0;
 
 	if (nursery->groups_swept || !nursery->groups_open)
 		return;
 	nursery->groups_swept = true;
-	if (nc_locks_has_dead(&nursery->locks)) {
-		r = nc_cgroup_sweep(
-			&nursery->cgroup_host, nursery->scratch.id, is_dead_spawner, nursery);
-		if (r < 0)
-			fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n",
-				nc_errno_text(r));
-		else
-			nc_locks_forget_dead(&nursery->locks, nursery->place);
-	}
+	if (nc_dead_take(&nursery->locks, nursery->place, &dead))
+		r = nc_cgroup_sweep(&nursery->cgroup_host, nursery->scratch.id, is_dead, &dead);
+	if (r < 0)
+		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
+	nc_dead_leave(&dead, r >= 0);
 	nc_cgroup_done(&nursery->cgroup_host);
 }
