@@ -5,6 +5,9 @@
 #ifndef NC_SMALL_H
 #define NC_SMALL_H
 
+#include <features.h>
+#ifndef __GLIBC__ /* which has all of it */
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -156,4 +159,5 @@ NC_CHECKED __attribute__((format(printf, 3, 0))) int nc_vsnprintf(
 		snprintf(nc_to, nc_fit(nc_to, (size)), __VA_ARGS__);                               \
 	})
 
+#endif
 #endif
