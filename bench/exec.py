@@ -217,11 +217,11 @@ def drop_broken(rows, helpers):
 
 
 def measure(rows, helpers, rounds):
-    """In another order each time: what one leaves to the kernel (a net namespace takes 25 ms to go) is the next one's load."""
+    """In another order each time: what one leaves to the kernel (a net namespace takes 25 ms to go) is load for the next."""
     times = {name: [] for name in rows}
     shuffled = random.Random(1)
     for _ in range(rounds):
-        for name, (uid, command) in shuffled.sample(sorted(rows.items()), len(rows)):
+        for name, (uid, command) in shuffled.sample(list(rows.items()), len(rows)):
             ms, status = helpers[uid].time(command())
             if status != 0:
                 raise SystemExit(f"{name}: wait status {status}")

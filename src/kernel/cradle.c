@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/processor.h"
 
 /* With more to copy it would not be what it is for. */
 #define END_MAX 64
@@ -75,6 +76,14 @@ bool nc_cradle_is_here(const struct nc_cradle *cradle)
 	int left = cradle->came ? __atomic_load_n(cradle->left, __ATOMIC_ACQUIRE) : -1;
 
 	return left == 0 || left == 1 + sched_getcpu();
+}
+
+void nc_cradle_make_way(const struct nc_cradle *cradle, bool now)
+{
+	struct pollfd event = {.fd = cradle->free_fd, .events = POLLIN};
+
+	if (cradle->free_fd >= 0 && nc_cradle_is_here(cradle) && (now || poll(&event, 1, 0) > 0))
+		nc_processor_leave();
 }
 
 void nc_cradle_take(struct nc_cradle *cradle, int pidfd)

@@ -24,6 +24,7 @@ struct nc_cradle {
 	bool filled; /* for somebody who may not have left */
 	bool came;   /* he has been cloned */
 	int *left;   /* shared memory: and has left; 1 and the processor on which he did */
+	int free_fd; /* readable when others have no use for a processor; -EBADF: no way is made */
 };
 
 /*
@@ -41,6 +42,14 @@ void nc_cradle_take(struct nc_cradle *cradle, int pidfd);
 
 /* Whether who came last may wait for this processor: he has not begun, or did so here. */
 bool nc_cradle_is_here(const struct nc_cradle *cradle);
+
+/*
+ * Leaves this processor to who came last, if he may wait for it. While somebody else has the other
+ * of two, a child is cloned onto our own, and would wait there for as long as we have something to
+ * do, though everybody waits for it in the end; and the kernel moves nobody who has just run. Where
+ * the other one is not free we would wait there ourselves: so unless now, only if it is.
+ */
+void nc_cradle_make_way(const struct nc_cradle *cradle, bool now);
 
 /*
  * Lets go of what it is filled with, unless somebody is in there: who has left, died or never came

@@ -315,14 +315,7 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 		be_first(nursery, box, spec, go, report, cradled);
 	if (cradled && r > 0)
 		nc_cradle_take(&nursery->cradle, box->init_fd);
-	/*
-	 * While the worker has the other of two processors a child is cloned onto our own, and
-	 * would wait there for as long as we have something to do, though everybody waits for it in
-	 * the end. The kernel moves nobody who has just run; so we go, to where the worker is done
-	 * soon or already.
-	 */
-	if (r > 0 && !nursery->lasting && nc_cradle_is_here(&nursery->cradle))
-		nc_processor_leave();
+	nc_cradle_make_way(&nursery->cradle, false);
 	if (box->owner > 0 && seteuid(0) < 0)
 		abort(); /* as somebody else nothing would be as it should */
 	if (r < 0)
@@ -335,6 +328,7 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 		return nc_err_errno(err, r, "Map user ids");
 	if (nc_fd_write_all(go[1], "g", 1) < 0)
 		return nc_err_set(err, -EPIPE, "The box died before it was built");
+	nc_cradle_make_way(&nursery->cradle, true);
 	return 0;
 }
 

@@ -66,7 +66,7 @@ void nc_groups_sweep(struct nc_nursery *nursery)
 	if (nc_dead_take(&nursery->locks, nursery->place, &dead))
 		r = nc_cgroup_sweep(&nursery->cgroup_host, nursery->scratch.id, is_dead, &dead);
 	if (r < 0)
-		fprintf(stderr, "nacre-spawner: sweep leftovers, ignoring: %s\n", nc_errno_text(r));
+		fprintf(stderr, "nacre-spawner: sweep leftovers: %s\n", nc_errno_text(r));
 	nc_dead_leave(&dead, r >= 0);
 	nc_cgroup_done(&nursery->cgroup_host);
 }

@@ -211,6 +211,8 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_worker)
 		return -EINVAL;
 	spawner.ready = ready;
 	spawner.nursery.lasting = given[LASTING];
+	/* the worker has spoken, and waits */
+	spawner.nursery.cradle.free_fd = given[LASTING] ? -EBADF : SOCKET_FD;
 	spawner.patience_ns = given[PATIENCE] * NC_NS_PER_S;
 	if (argc > 4) {
 		spawner.worker.argv = argv + 4;
