@@ -529,7 +529,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	payload.channel_fd = ends[1];
 	payload.other_fd = ends[0];
 	/* the first process has the other one, and the kernel would have it wait there */
-	if (payload.built_fd >= 0 && !nursery->lasting && nc_processor_stay(&had))
+	if (payload.built_fd >= 0 && nursery->cradle.free_fd >= 0 && nc_processor_stay(&had))
 		payload.processors = &had;
 	r = nursery->pid_ns_fd >= 0 || outside ? fork_directly(nursery, box, &payload)
 					       : fork_by_sibling(box, &payload);

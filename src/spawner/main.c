@@ -304,6 +304,8 @@ static int serve(struct nacre_err *err)
 
 		nc_step_birth(&spawner, box, nc_box_hasten(&spawner.nursery, box, &own), &own);
 	}
+	/* who makes more than these does not begin cold, and there is no telling who runs where */
+	spawner.nursery.cradle.free_fd = -EBADF;
 	return nc_loop_serve(&spawner, err);
 }
 
