@@ -173,10 +173,11 @@ return a, b, c, get(b"1000000", b"100", b"*.txt", b"bin")
     ("*.py", [b"a.py", b"d/b.py", b"d/e/c.py"]), ("d/*.py", [b"d/b.py"]), ("d/**.py", [b"d/b.py", b"d/e/c.py"]), ("[ab].py", [b"a.py", b"d/b.py"]),
     ("*.js", []), ("./a.py", []), ("../*", []), ("/etc/passwd", []), ("d", [])])
 def test_patterns(play, pattern, expected):
-    data = play(f"""
+    kind, end, data = play(f"""
 first(b"mkdir -p d/e; touch a.py d/b.py d/e/c.py")
-return get(b"100", b"100", {pattern.encode()!r})[2]
+return get(b"100", b"100", {pattern.encode()!r})
 """)
+    assert kind == ENDED and end["code"] == 0, (kind, end, data)
     assert data == b"".join(pack_head(1, path) for path in expected) + pack_head(0, size=len(expected))
 
 
