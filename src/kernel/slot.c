@@ -162,12 +162,18 @@ void nc_slot_give_back(const struct nc_locks *locks, struct nc_slot *slot)
 	slot->held = false;
 }
 
-/* Its file, locked by us; -errno: it lives, or it is another one who looks at it. */
+/*
+ * Its file, locked by us; -errno: it lives, or it is another one who looks at it. One that was
+ * removed after it was opened says nothing: its spawner may live, with another file of that name.
+ */
 static int lock_dead(const struct nc_locks *locks, const char *id)
 {
 	cleanup_close int fd = openat(locks->dir_fd, id, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
 
-	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : take_fd(fd);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &status) < 0)
+		return -errno;
+	return status.st_nlink > 0 ? take_fd(fd) : -ENOENT;
 }
 
 int nc_locks_note_place(const struct nc_locks *locks, const char *place)
