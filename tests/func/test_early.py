@@ -345,3 +345,19 @@ def test_killed_at_any_moment_it_leaves_no_process(place, signal):
             assert time.monotonic() < deadline, "something outlived it"
             time.sleep(0.02)
     subprocess.run([directory / "nacre", "exec", "--", "true"], **options)  # what was left of groups is swept
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)], ids=["small", "json"])
+def test_the_worker_is_locked_in_before_it_speaks(tmp_path, words):
+    """And so before it has met a byte that a stranger wrote."""
+    subprocess.run(["strace", "-ff", "-s", "16", "-o", tmp_path / "log", NACRE, "exec", *words, "--", "echo", "stranger"],
+                   capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=True)
+    logs = [path.read_text().splitlines() for path in tmp_path.glob("log.*")]
+    worker = next(lines for lines in logs if any(line.startswith("read(") and "stranger" in line for line in lines))
+
+    def first(pattern):
+        return next(i for i, line in enumerate(worker) if re.search(pattern, line))
+
+    word = first("^sendmsg")
+    for lock in (r"^prctl\(PR_SET_NO_NEW_PRIVS, 1", r"^landlock_restrict_self.* = 0", r"^seccomp\(SECCOMP_SET_MODE_FILTER.* = 0"):
+        assert first(lock) < word, lock
