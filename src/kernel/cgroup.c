@@ -2,13 +2,18 @@
 #include "kernel/cgroup.h"
 
 #include <assert.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/text.h"
+
+/* Where systemd mounts them, and Docker, and most others. */
+#define USUAL "/sys/fs/cgroup"
 
 static const char *const v1_names[NC_CGROUP_CONTROLLER_MAX] = {
 	[NC_CGROUP_MEMORY] = "memory",
@@ -65,25 +70,25 @@ static char *own_dir(const char *mount_point, const char *path)
 	return strdup(mount_point);
 }
 
-/* One line of mountinfo: "... root point options - type source superoptions". */
-static int take_mount(struct nc_cgroup_host *host, const char *line, const char *groups)
+static int take_v2(struct nc_cgroup_host *host, const char *point, const char *groups)
 {
-	char point[512], type[32], options[512], copy[1024];
-	const char *tail = strstr(line, " - cgroup");
+	char copy[1024];
 
-	/* most lines are not for us, and sscanf() is slow */
-	if (!tail || sscanf(line, "%*s %*s %*s %*s %511s", point) != 1 ||
-		sscanf(tail, " - %31s %*s %511s", type, options) != 2)
+	if (host->v2_dir)
 		return 0;
-	if (nc_streq(type, "cgroup2") && !host->v2_dir) {
-		host->v2_dir = own_dir(point, own_path(groups, NULL, copy, sizeof(copy)));
-		host->v2_top = strdup(point);
-		return host->v2_dir && host->v2_top ? 0 : -ENOMEM;
-	}
-	if (!nc_streq(type, "cgroup"))
-		return 0;
+	host->v2_dir = own_dir(point, own_path(groups, NULL, copy, sizeof(copy)));
+	host->v2_top = strdup(point);
+	return host->v2_dir && host->v2_top ? 0 : -ENOMEM;
+}
+
+/* A hierarchy of version 1; words have commas between, and others among them than controllers. */
+static int take_v1(
+	struct nc_cgroup_host *host, const char *words, const char *point, const char *groups)
+{
+	char copy[1024];
+
 	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++) {
-		if (host->v1_dir[i] || !nc_text_has_word(options, ',', v1_names[i]))
+		if (host->v1_dir[i] || !nc_text_has_word(words, ',', v1_names[i]))
 			continue;
 		host->v1_dir[i] = own_dir(point, own_path(groups, v1_names[i], copy, sizeof(copy)));
 		host->v1_top[i] = strdup(point);
@@ -91,6 +96,21 @@ static int take_mount(struct nc_cgroup_host *host, const char *line, const char 
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* One line of mountinfo: "... root point options - type source superoptions". */
+static int take_mount(struct nc_cgroup_host *host, const char *line, const char *groups)
+{
+	char point[512], type[32], options[512];
+	const char *tail = strstr(line, " - cgroup");
+
+	/* most lines are not for us, and sscanf() is slow */
+	if (!tail || sscanf(line, "%*s %*s %*s %*s %511s", point) != 1 ||
+		sscanf(tail, " - %31s %*s %511s", type, options) != 2)
+		return 0;
+	if (nc_streq(type, "cgroup2"))
+		return take_v2(host, point, groups);
+	return nc_streq(type, "cgroup") ? take_v1(host, options, point, groups) : 0;
 }
 
 int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *groups)
@@ -119,14 +139,67 @@ const char *nc_cgroup_top(const struct nc_cgroup_host *host, const char *control
 	return NULL;
 }
 
+static bool is_mounted(const char *point, bool v2)
+{
+	struct statfs status;
+
+	return statfs(point, &status) == 0 &&
+	       (unsigned long)status.f_type == (v2 ? CGROUP2_SUPER_MAGIC : CGROUP_SUPER_MAGIC);
+}
+
+static bool has_wanted(const char *words)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++)
+		wanted |= nc_text_has_word(words, ',', v1_names[i]);
+	return wanted;
+}
+
+/* One line of /proc/self/cgroup. -ENOENT: its hierarchy is not where it usually is. */
+static int take_usual(struct nc_cgroup_host *host, const char *line, const char *groups)
+{
+	char words[128], colon[2], point[sizeof(USUAL "/") + sizeof(words)];
+
+	if (strncmp(line, "0::", 3) == 0) {
+		(void)snprintf(point, sizeof(point), "%s",
+			is_mounted(USUAL, true) ? USUAL : USUAL "/unified");
+		return is_mounted(point, true) ? take_v2(host, point, groups) : -ENOENT;
+	}
+	if (sscanf(line, "%*[0-9]:%127[^:]%1[:]", words, colon) != 2)
+		return -ENOENT;
+	if (!has_wanted(words))
+		return 0;
+	(void)snprintf(point, sizeof(point), USUAL "/%s", words);
+	return is_mounted(point, false) ? take_v1(host, words, point, groups) : -ENOENT;
+}
+
+/* Where everybody has them. -ENOENT: not all of them are there. */
+static int find_usual(struct nc_cgroup_host *host, const char *groups)
+{
+	int r = 0;
+
+	for (const char *line = groups; r == 0 && *line; line += *line == '\n') {
+		r = take_usual(host, line, groups);
+		line = strchrnul(line, '\n');
+	}
+	if (r < 0)
+		nc_cgroup_done(host);
+	return r;
+}
+
 int nc_cgroup_find(struct nc_cgroup_host *host)
 {
 	cleanup_free char *mounts = NULL;
 	cleanup_free char *groups = NULL;
-	int r = nc_fd_read_proc("/proc/self/mountinfo", &mounts);
+	int r = nc_fd_read_proc("/proc/self/cgroup", &groups);
 
 	if (r == 0)
-		r = nc_fd_read_proc("/proc/self/cgroup", &groups);
+		r = find_usual(host, groups);
+	if (r != -ENOENT)
+		return r;
+	/* on a host of many boxes that takes longer than to make one */
+	r = nc_fd_read_proc("/proc/self/mountinfo", &mounts);
 	return r < 0 ? r : nc_cgroup_parse(host, mounts, groups);
 }
 

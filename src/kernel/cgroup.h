@@ -29,7 +29,10 @@ struct nc_cgroup_host {
  */
 int nc_cgroup_parse(struct nc_cgroup_host *host, char *mounts, const char *groups);
 
-/* The same for this process. 0 or -errno. */
+/*
+ * The same for this process; mountinfo is read only where they are not at their usual places below
+ * /sys/fs/cgroup. 0 or -errno.
+ */
 int nc_cgroup_find(struct nc_cgroup_host *host);
 
 /*

@@ -59,3 +59,15 @@ def test_limits_of_an_ordinary_user_hold(delegated, programs):
 def test_without_delegation_a_named_limit_is_refused(programs):
     done = run(programs, "--memory", "64MB", "--", "true")
     assert done.returncode == 125 and "Option '--memory': no control group can hold this limit" in done.stderr
+
+
+def test_groups_that_are_mounted_elsewhere(as_root, programs, tmp_path):
+    """They are looked for where everybody has them, and then among all mounts."""
+    words = ["exec", "--memory", "32MB", "--json", "--", "python3", "-c", "held = bytearray(100 << 20)"]
+    script = 'mount --move /sys/fs/cgroup "$1" && shift && exec "$@"'
+    usual = subprocess.run([programs / "nacre", *words], capture_output=True, text=True, timeout=60)
+    moved = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", tmp_path, programs / "nacre", *words],
+                           capture_output=True, text=True, timeout=60)
+    answers = [json.loads(done.stdout) for done in (usual, moved)]
+    assert [answer["status"] for answer in answers] == ["memory_limit"] * 2, (usual, moved)
+    assert answers[0]["strength"] == answers[1]["strength"]

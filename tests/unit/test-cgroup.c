@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
 #include "kernel/cgroup.h"
 
 #define V1_MOUNTS                                                                                  \
@@ -134,6 +136,34 @@ static void test_none(void **state)
 	nc_cgroup_done(&host);
 }
 
+static void assert_same(const char *found, const char *wanted)
+{
+	assert_int_equal(found != NULL, wanted != NULL);
+	if (wanted)
+		assert_string_equal(found, wanted);
+}
+
+/* Wherever they are on this host: what is found without the mounts is what those say. */
+static void test_find(void **state)
+{
+	cleanup_free char *mounts = NULL, *groups = NULL;
+	struct nc_cgroup_host found = {0}, wanted = {0};
+
+	(void)state;
+	assert_int_equal(nc_fd_read_proc("/proc/self/mountinfo", &mounts), 0);
+	assert_int_equal(nc_fd_read_proc("/proc/self/cgroup", &groups), 0);
+	assert_int_equal(nc_cgroup_parse(&wanted, mounts, groups), 0);
+	assert_int_equal(nc_cgroup_find(&found), 0);
+	assert_same(found.v2_dir, wanted.v2_dir);
+	assert_same(found.v2_top, wanted.v2_top);
+	for (size_t i = 0; i < NC_CGROUP_CONTROLLER_MAX; i++) {
+		assert_same(found.v1_dir[i], wanted.v1_dir[i]);
+		assert_same(found.v1_top[i], wanted.v1_top[i]);
+	}
+	nc_cgroup_done(&found);
+	nc_cgroup_done(&wanted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +172,7 @@ int main(void)
 		cmocka_unit_test(test_v2),
 		cmocka_unit_test(test_foreign_path),
 		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_find),
 	};
 
 	return cmocka_run_group_tests(tests, make_tree, remove_tree);
