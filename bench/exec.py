@@ -25,6 +25,7 @@ from results import RESULTS, put
 
 NOBODY = 65534
 ROUNDS, QUICK_ROUNDS = 120, 25
+MANY = 200
 TRUE = ["/bin/true"]
 PYTHON = ["/usr/bin/python3", "-c", "pass"]
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-init", "nacre-files")
@@ -132,13 +133,29 @@ def make_bundle(directory, command):
     (directory / "config.json").write_text(json.dumps(config))
 
 
-def hide_unified():
-    """crun refuses hosts whose version 2 tree has controllers beside version 1: it is shown none."""
+def own_mounts():
+    """Enters a mount namespace of its own; returns libc."""
     libc = ctypes.CDLL(None, use_errno=True)
-    new_mounts, private, detach = 0x20000, 0x44000, 2
+    new_mounts, private = 0x20000, 0x44000
     if libc.unshare(new_mounts) or libc.mount(None, b"/", None, private, None):
         raise OSError(ctypes.get_errno(), "make a mount namespace")
-    libc.umount2(b"/sys/fs/cgroup/unified", detach)  # where there is one
+    return libc
+
+
+def hide_unified():
+    """crun refuses hosts whose version 2 tree has controllers beside version 1: it is shown none."""
+    detach = 2
+    own_mounts().umount2(b"/sys/fs/cgroup/unified", detach)  # where there is one
+
+
+def mount_many(top):
+    """As on a host of containers: a mount namespace with MANY more mounts."""
+    libc = own_mounts()
+    for i in range(MANY):
+        place = top / "mounts" / str(i)
+        place.mkdir(parents=True, exist_ok=True)
+        if libc.mount(b"none", bytes(place), b"tmpfs", 0, b"size=4k"):
+            raise OSError(ctypes.get_errno(), "mount")
 
 
 def oci(runtime, top, command=TRUE):
@@ -187,6 +204,10 @@ def make_rows(build, top):
         "bwrap true": (0, lambda: bwrap(TRUE)),
         "nacre exec true, uid 65534": (NOBODY, lambda: [nacre, "exec", "--", *TRUE]),
         "bwrap true, uid 65534": (NOBODY, lambda: bwrap(TRUE)),
+        f"nacre exec true, {MANY} mounts": ("many", lambda: [nacre, "exec", "--", *TRUE]),
+        f"bwrap true, {MANY} mounts": ("many", lambda: bwrap(TRUE)),
+        f"nacre exec true, uid 65534, {MANY} mounts": ("many, nobody", lambda: [nacre, "exec", "--", *TRUE]),
+        f"bwrap true, uid 65534, {MANY} mounts": ("many, nobody", lambda: bwrap(TRUE)),
         "bare python3": (0, lambda: PYTHON),
         "nacre exec python3": (0, lambda: [nacre, "exec", "--", *PYTHON]),
         "bwrap python3": (0, lambda: bwrap(PYTHON)),
@@ -236,10 +257,10 @@ def quantile(values, part):
 
 
 def peer_of(name, kind):
-    """The row of another tool with the same program and user."""
+    """The row of another tool with the same program, user and mounts."""
     program = "python3" if "python3" in name else "true"
-    user = ", uid 65534" if kind == "bwrap" and "uid" in name else ""
-    return f"{kind} {program}{user}"
+    terms = name.partition(program)[2] if kind == "bwrap" else ""
+    return f"{kind} {program}{terms}"
 
 
 def ratio(times, name, kind):
@@ -304,7 +325,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="nacre-bench-") as name:
         top = Path(name)
         top.chmod(0o755)
-        helpers = {0: Helper(0), NOBODY: Helper(NOBODY), "crun": Helper(0, hide_unified), "runc": Helper(0)}
+        helpers = {0: Helper(0), NOBODY: Helper(NOBODY), "crun": Helper(0, hide_unified), "runc": Helper(0),
+                   "many": Helper(0, lambda: mount_many(top)), "many, nobody": Helper(NOBODY, lambda: mount_many(top))}
         rows = drop_broken(make_rows(args.build, top), helpers)
         parts = [table(measure(rows, helpers, rounds)), *measure_spawner(args.build, top, rounds)]
         for helper in helpers.values():
