@@ -240,7 +240,7 @@ static void clean(const char *text, char ret_text[static NC_HOOK_FIELD_MAX + 1])
 {
 	size_t i = 0;
 
-	for (; text[i] && i < NC_HOOK_FIELD_MAX; i++)
+	for (; i < NC_HOOK_FIELD_MAX && text[i]; i++)
 		ret_text[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
 	ret_text[i] = '\0';
 }
@@ -351,7 +351,7 @@ static int on_import(object *args)
 	row = judge_extension(file);
 	if (row)
 		return act(row, name);
-	row = judge_import(name, NULL);
+	row = judge_import(name, "");
 	return row && is_programs_doing(NULL) ? act(row, name) : 0;
 }
 

