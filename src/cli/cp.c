@@ -101,7 +101,7 @@ static char *join(const char *dir, const char *name)
 static int pump(struct nc_dial *dial, pid_t *ret_pid)
 {
 	int ends[2];
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
@@ -134,7 +134,7 @@ static int unpack_into(
 	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
 	cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int pipe_fd = -EBADF;
-	pid_t pid;
+	pid_t pid = 0;
 	int r = nc_dial_parse(url, &dial, err);
 
 	if (dir_fd < 0)
@@ -213,7 +213,7 @@ static int pack(const char *dir, const char *name, pid_t *ret_pid)
 {
 	const char *const names[] = {name, NULL};
 	int ends[2];
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
@@ -267,7 +267,7 @@ static int pack_into(const char *url, const struct place *to, const char *path, 
 	nc_cleanup(nc_dial_done) struct nc_dial dial = {.fd = -EBADF};
 	nc_buf_cleanup struct nc_buf target = NC_BUF(NC_HTTP_TARGET_MAX);
 	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
-	pid_t pid;
+	pid_t pid = 0;
 	int pipe_fd, r = nc_dial_parse(url, &dial, err);
 
 	put_target(&target, to, "/archive", "path", path);

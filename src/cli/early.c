@@ -248,8 +248,8 @@ static bool was_begun(char **envp)
  */
 static void send_away(long child)
 {
-	unsigned long mine[16], others[16];
-	unsigned int processor;
+	unsigned long mine[16] = {0}, others[16];
+	unsigned int processor = 0;
 	long size = nc_rawcall(SYS_sched_getaffinity, 0, sizeof(mine), (long)mine, 0);
 
 	if (size <= 0 || nc_rawcall(SYS_getcpu, (long)&processor, 0, 0, 0) < 0)
@@ -268,7 +268,7 @@ __attribute__((used)) void nc_early_main(long *stack)
 	char **argv = (char **)(stack + 1), **envp = argv + argc + 1;
 	char own[PATH_SIZE], path[PATH_SIZE];
 	bool json = false;
-	int ends[2];
+	int ends[2] = {-1, -1};
 
 	if (!is_plain_exec(argc, argv, &json) || !is_trusted(envp) || was_begun(envp) ||
 		!has_standard_streams() || !find_self(own) || !find_program(own, SPAWNER, path) ||

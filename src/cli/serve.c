@@ -567,7 +567,10 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	start->setup.heirs = heirs.fd;
 	start->setup.n_heirs = heirs.count;
 	start->setup.again = again(opened->config_fd >= 0);
-	return r < 0 ? r : nc_start_split(start, err);
+	if (r == 0)
+		r = nc_start_split(start, err);
+	start->setup.heirs = NULL; /* they are ours */
+	return r;
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
@@ -614,6 +617,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = run_as_worker(&start, &opened, cli->config, err);
 	nc_tls_free(opened.tls);
+	/* NOLINTNEXTLINE(clang-analyzer-core.StackAddressEscape): we end with it */
 	return r < 0 ? r : NC_EXIT_OK;
 }
 

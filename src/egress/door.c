@@ -108,8 +108,10 @@ static struct nc_egress_destination *find_destination(struct nc_door *door, cons
 static struct nc_egress_destination *add_destination(struct nc_door *door, const char *host)
 {
 	cleanup_free struct nc_egress_destination *destination = calloc(1, sizeof(*destination));
+	/* NOLINTBEGIN(bugprone-sizeof-expression): they are pointers */
 	struct nc_egress_destination **list = reallocarray(
 		door->destinations, (size_t)door->meter.names + 1, sizeof(*door->destinations));
+	/* NOLINTEND(bugprone-sizeof-expression) */
 
 	if (list)
 		door->destinations = list;
@@ -380,7 +382,7 @@ void nc_door_shut(struct nc_door *door)
 	while (door->conns)
 		nc_conn_end(door->conns);
 	end_visitors(door);
-	while (*link != door)
+	while (*link && *link != door)
 		link = &(*link)->next;
 	*link = door->next;
 	egress->n_doors--;

@@ -234,14 +234,14 @@ static int decide(struct nc_network *network, const struct nc_terms *terms,
 {
 	const size_t most = wanted->allow.count + terms->values.network.allow.n_list +
 			    terms->values.network.inner.n_list;
-	struct nc_access *access;
+	struct nc_access *access = NULL;
 	int r;
 
 	*ret_access = NULL;
 	if (!wants_network(wanted))
 		return 0;
 	r = make_access(network, most, &access, err);
-	if (r < 0)
+	if (r < 0 || !access)
 		return r;
 	access->how = (enum nc_policy_over)terms->values.network.over_budget.number;
 	if (access->how < wanted->over)
@@ -442,7 +442,7 @@ int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
 		r = decide(access->network, terms, wanted, &fresh, err);
 	if (r == 0 && !fresh)
 		r = nc_err_set(err, -EINVAL, "network: name the hosts that it may reach");
-	if (r < 0)
+	if (r < 0 || !fresh)
 		return r;
 	fresh->terms.group = access->terms.group;
 	fresh->terms.name = access->terms.name;

@@ -1,6 +1,7 @@
 /* The network of boxes: doors that nacre-egress holds. */
 #include "engine/network.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -49,8 +50,10 @@ static struct nc_door **place_of(struct nc_network *network, uint64_t box_id)
 static void end_door(struct nc_door **place, const struct nc_egress_meter *meter)
 {
 	struct nc_door *door = *place;
-	struct nc_door_listener listener = door->listener;
+	struct nc_door_listener listener;
 
+	assert(door);
+	listener = door->listener;
 	*place = door->next;
 	free(door);
 	if (listener.shut)
@@ -304,7 +307,7 @@ int nc_door_open(struct nc_network *network, uint64_t box_id, int door_fd,
 	if (r == 0)
 		r = send_door(network, box_id, door_fd, terms, err);
 	(void)nc_fd_close(door_fd);
-	if (r < 0) {
+	if (r < 0 || !door) {
 		free(door);
 		return r;
 	}

@@ -314,16 +314,12 @@ static void look_after(struct zygote *zygote, uint64_t now)
 {
 	uint64_t idle_ns = now - zygote->used_ns;
 
-	if (level(zygote->pool) > NC_WARM_INTERPRETERS) {
+	if (level(zygote->pool) > NC_WARM_INTERPRETERS || idle_ns > UNUSED_NS)
 		retire(zygote);
-	} else if (zygote->box_id == 0 && idle_ns < UNUSED_NS && zygote->failures < RETRIES_MAX &&
-		   now >= zygote->retry_ns) {
+	else if (zygote->box_id == 0 && zygote->failures < RETRIES_MAX && now >= zygote->retry_ns)
 		begin(zygote);
-	} else if (idle_ns > UNUSED_NS) {
-		retire(zygote);
-	} else {
+	else
 		follow_rate(zygote, now);
-	}
 }
 
 static void on_waits(void *context, uint64_t birth_ns, int door_fd)
@@ -566,7 +562,7 @@ void nc_pool_load(const struct nc_pool *pool, struct nc_engine_load *load)
 
 static void prepare_node(struct nc_pool *pool)
 {
-	const char *const words[] = {
+	const char *const words[] = {/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma) */
 		"node", "--require", "/workspace/" SCRIPT_NAME, "/workspace/main.js", NULL};
 	const char *const none[] = {NULL};
 

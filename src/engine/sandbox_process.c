@@ -807,7 +807,7 @@ int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *ask
 	struct nc_file_task **ret_task, struct nacre_err *err)
 {
 	struct nc_file_task *task;
-	struct nc_box_order order;
+	struct nc_box_order order = {0};
 	int r = nc_sandbox_order(sandbox, NC_ORDER_FILES, &order, err);
 
 	if (r == 0 && sandbox->n_tasks >= NC_SANDBOX_TASKS_MAX)

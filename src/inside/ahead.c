@@ -56,7 +56,7 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
 	char ready[] = NC_AHEAD_READY;
 	int listens = 0, shade_fd;
 
-	if (!known || sscanf(known, "%u,%d,%d", &parent.can, &held.landlock, &listens) != 3) {
+	if (!known || sscanf(known, "%9u,%9d,%1d", &parent.can, &held.landlock, &listens) != 3) {
 		(void)napi_throw_error(env, NULL, "this is not for programs");
 		return exports;
 	}

@@ -88,10 +88,8 @@ static void expire(struct nc_link *link)
 {
 	const struct nc_exchange *exchange = link->exchange;
 
-	if (exchange && exchange->seen_body) { /* the reply is not taken */
-		(void)shutdown(link->fd, SHUT_RDWR);
-		link->deadline_ns = 0;
-	} else if (!exchange && link->used) { /* nobody waits for an answer */
+	/* the reply is not taken, or nobody waits for one */
+	if (exchange ? exchange->seen_body : link->used) {
 		(void)shutdown(link->fd, SHUT_RDWR);
 		link->deadline_ns = 0;
 	} else {
@@ -656,12 +654,14 @@ static bool decode(char *text)
 	char *out = text;
 
 	for (; *text; text++, out++) {
-		*out = *text == '+' ? ' ' : *text;
+		*out = *text;
+		if (*text == '+')
+			*out = ' ';
 		if (*text != '%')
 			continue;
 		if (digit(text[1]) < 0 || digit(text[2]) < 0)
 			return false;
-		*out = (char)(digit(text[1]) << 4 | digit(text[2]));
+		*out = (char)(unsigned char)(digit(text[1]) << 4 | digit(text[2]));
 		if (*out == '\0')
 			return false;
 		text += 2;

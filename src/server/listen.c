@@ -77,6 +77,7 @@ static bool is_local(const struct sockaddr_storage *address)
 		return true;
 	if (address->ss_family == AF_INET6)
 		return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
+	/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): all of it was set */
 	return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 24 == 127;
 }
 
@@ -126,6 +127,7 @@ void nc_listen_name(int fd, char out[static NC_LISTEN_NAME_SIZE])
 		const struct sockaddr_in *v4 = (const struct sockaddr_in *)&where;
 
 		(void)inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
+		/* NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage): as above */
 		(void)snprintf(out, NC_LISTEN_NAME_SIZE, "%s:%u", host, ntohs(v4->sin_port));
 	}
 }

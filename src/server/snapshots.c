@@ -355,6 +355,7 @@ static int write_head(struct nc_draft *draft)
 	if (strlen(text) > sizeof(block))
 		return -EFBIG;
 	memset(block, ' ', sizeof(block));
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): it ends with the block */
 	memcpy(block, text, strlen(text));
 	return pwrite(draft->fd, block, sizeof(block), 0) == sizeof(block) ? 0 : -EIO;
 }

@@ -343,7 +343,7 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
 {
 	bool has_root = box->end.tier == NC_BOX_CONTAINER;
 	struct nc_root_spec spec = {.frame_fd = -EBADF, .image_fd = -EBADF};
-	int go[2], report[2];
+	int go[2] = {-EBADF, -EBADF}, report[2] = {-EBADF, -EBADF};
 	int r = make_pipes(go, report);
 
 	if (r < 0)
@@ -434,7 +434,7 @@ _Noreturn static void fork_sibling(struct nc_box *box, const struct nc_payload *
 
 static int fork_by_sibling(struct nc_box *box, struct nc_payload *payload)
 {
-	int transit_fd = -EBADF, ends[2], go[2];
+	int transit_fd = -EBADF, ends[2] = {-EBADF, -EBADF}, go[2] = {-EBADF, -EBADF};
 	siginfo_t info = {0};
 	pid_t pid = 0;
 	int r = make_pipes(ends, go);
@@ -642,7 +642,7 @@ int nc_birth_borrow(struct nc_box *box, struct nacre_err *err)
 static int is_in_box(const struct nc_box *box, int pidfd, pid_t pid)
 {
 	for (size_t i = 0; i < 4; i++) {
-		uint64_t inode;
+		uint64_t inode = 0;
 		cleanup_close int fd = open_space(pidfd, pid, i, &inode);
 
 		if (fd < 0)

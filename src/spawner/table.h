@@ -21,6 +21,7 @@ struct nc_table {
 	struct nc_box box[NC_BOXES_MAX];
 };
 
+/* NOLINTBEGIN(bugprone-macro-parentheses): name is declared */
 /* All, to look at them; who changes one marks it. */
 #define NC_EACH_BOX(table, name)                                                                   \
 	for (struct nc_box *name = (table)->box; name < (table)->box + (table)->n; name++)
@@ -28,6 +29,7 @@ struct nc_table {
 #define NC_EACH_MOVING(table, name)                                                                \
 	for (struct nc_box *name = nc_table_next(table, 0); name;                                  \
 		name = nc_table_next(table, (size_t)(name - (table)->box) + 1))
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 /* The next one that moves, from this place on; NULL: there is none. */
 struct nc_box *nc_table_next(struct nc_table *table, size_t from);

@@ -98,7 +98,7 @@ static void set_usage(struct nc_server *server)
 			NULL);
 	if (server->setup.statm_fd >= 0 &&
 		pread(server->setup.statm_fd, text, sizeof(text) - 1, 0) > 0 &&
-		sscanf(text, "%*u %llu", &pages) == 1)
+		sscanf(text, "%*u %18llu", &pages) == 1)
 		nc_metrics_set(metrics, NC_METRIC_PROCESS_MEMORY,
 			(double)pages * (double)sysconf(_SC_PAGESIZE), NULL);
 	if (server->setup.state_fd >= 0 && fstatfs(server->setup.state_fd, &disk) == 0) {
