@@ -187,7 +187,7 @@ static int compose(json_t *request, const char *file, char **words, size_t n_wor
 
 	for (size_t i = 0; i < args.env.count; i++)
 		if (args.env.words[i][0] == '=' || !strchr(args.env.words[i], '='))
-			return nc_err_set(err, -EINVAL, "Option '--env': expected NAME=VALUE");
+			r = nc_err_set(err, -EINVAL, "Option '--env': expected NAME=VALUE");
 	if (arg_net && !nc_streq(arg_net, "none") && !nc_streq(arg_net, "allowlist"))
 		r = nc_err_set(err, -EINVAL, "Option '--net': expected none or allowlist");
 	else if (arg_net && nc_streq(arg_net, "none") && arg_allow.count > 0)
