@@ -1,6 +1,7 @@
 /* The door of one box. */
 #include "egress/door.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -382,8 +383,10 @@ void nc_door_shut(struct nc_door *door)
 	while (door->conns)
 		nc_conn_end(door->conns);
 	end_visitors(door);
-	while (*link && *link != door)
+	while (*link != door) {
+		assert(*link);
 		link = &(*link)->next;
+	}
 	*link = door->next;
 	egress->n_doors--;
 	/* the worker may hold the same socket */

@@ -20,8 +20,7 @@ enum nc_filter {
 	NC_FILTER_RECORDER,  /* nacre-recorder: files of one directory, and its sockets */
 	NC_FILTER_SERVER,    /* the worker of nacre serve: it answers on sockets, and makes none */
 	NC_FILTER_EGRESS,    /* nacre-egress: sockets of its boxes and to the world, and no file */
-	NC_FILTER_COURIER,   /* nacre-courier: connects, with no file but for names and certificates
-			      */
+	NC_FILTER_COURIER,   /* nacre-courier: connects, and reads names and certificates */
 	NC_FILTER_MAX,
 };
 

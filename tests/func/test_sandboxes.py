@@ -217,6 +217,14 @@ def test_planted_things_lead_nowhere(sandbox):
     assert sandbox.run("ls /workspace/link -d")["exit_code"] == 0
 
 
+def test_the_largest_file_is_listed_as_it_is(sandbox):
+    """And the oldest, and names like the rest of a line: no number runs into the one behind it."""
+    sandbox.run("mkdir d && cd d && truncate -s 9223372036854775807 big && touch -d @-99999999999 old && touch '100644 1.5 x'")
+    entries = {found["name"]: found for found in sandbox.ask("GET", "/files/list?path=/workspace/d").json()["entries"]}
+    assert set(entries) == {"big", "old", "100644 1.5 x"}
+    assert entries["big"]["size"] == 2**63 - 1 and entries["big"]["mode"] == 0o644 and entries["old"]["modified"] == -99999999999
+
+
 def test_a_full_disk_is_said(daemon):
     small = Sandbox(daemon, limits={"disk_mb": 2})
     assert small.write("/workspace/large", bytes(3 << 20)).status == 507

@@ -184,7 +184,7 @@ static json_t *entry_json(const char *line)
 	char kind;
 	int at = 0;
 
-	if (sscanf(line, "%c %18lld %11o %31lf %n", &kind, &size, &mode, &modified, &at) != 4 ||
+	if (sscanf(line, "%c %19lld %11o %31lf %n", &kind, &size, &mode, &modified, &at) != 4 ||
 		at == 0)
 		return NULL;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
