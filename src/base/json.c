@@ -108,6 +108,20 @@ json_t *nc_json_text(const char *text, size_t size)
 	return clean.error < 0 ? NULL : json_stringn(nc_buf_text(&clean), clean.size);
 }
 
+static int add_text(const char *data, size_t size, void *out)
+{
+	nc_buf_add(out, data, size);
+	return ((const struct nc_buf *)out)->error;
+}
+
+void nc_json_dump(const json_t *value, struct nc_buf *out)
+{
+	if (json_dump_callback(value, add_text, out,
+		    JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(15)) < 0 &&
+		out->error == 0)
+		out->error = -ENOMEM;
+}
+
 int nc_json_print(FILE *out, json_t *value, bool indented)
 {
 	cleanup_json json_t *owned = value;

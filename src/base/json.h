@@ -31,6 +31,10 @@ size_t nc_json_count(const char *text, size_t size);
 /* A new string value; each byte that is not UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *nc_json_text(const char *text, size_t size);
 
+/* Appends value on one line, as replies have it; out->error tells whether that was possible. */
+struct nc_buf;
+void nc_json_dump(const json_t *value, struct nc_buf *out);
+
 /*
  * Writes value, indented for people or on one line, and a newline. Takes over the reference to
  * value; NULL stands for memory that ran out while it was built. 0 or -errno.

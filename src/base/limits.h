@@ -117,6 +117,9 @@
 /* Segments of a journal: a year of one a minute. */
 #define NC_SEGMENTS_MAX (512U * 1024)
 
+/* Programs of requests that wait to be analysed. */
+#define NC_STUDIES_MAX 2048U
+
 /* HTTP: the head of a request, which libmicrohttpd keeps in one block with a little of its own. */
 #define NC_HTTP_HEAD_MAX (16U * 1024)
 #define NC_HTTP_HEADERS_MAX 100U

@@ -281,14 +281,19 @@ static void feed_given(struct nc_command *command)
 static void feed(struct nc_command *command)
 {
 	struct nc_command_spec *spec = &command->spec;
-	size_t at = 0;
+	size_t at;
 	int r;
 
 	if (spec->interactive) {
 		feed_given(command);
 		return;
 	}
-	r = spec->input ? write_some(command->input_fd, spec->input, spec->input_size, &at) : 1;
+	do {
+		at = 0;
+		r = spec->input ? write_some(command->input_fd, spec->input, spec->input_size, &at)
+				: 1;
+	} while (r > 0 && spec->input && spec->more &&
+		 spec->more(spec->context, &spec->input, &spec->input_size));
 	if (r == 0) {
 		spec->input += at;
 		spec->input_size -= at;

@@ -22,6 +22,8 @@ struct nc_command_spec {
 	int layer_fd[NC_BOX_LAYERS_MAX];  /* as many as the order has; they stay the caller's */
 	const char *input;		  /* borrowed until it has ended; or NULL */
 	size_t input_size;
+	/* what follows it, piece by piece, borrowed as it is; false: nothing. May be NULL. */
+	bool (*more)(void *context, const char **ret_data, size_t *ret_size);
 	int input_fd;	  /* read from after that, and stays the caller's; or -EBADF */
 	const char *pack; /* with NC_ORDER_PACK: its files; borrowed until it has ended */
 	size_t pack_size;

@@ -130,7 +130,8 @@ static void add(struct nc_buf *stream, struct nc_pack_head head, const char *pat
 	nc_pack_put_head(bytes, &head);
 	nc_buf_add(stream, bytes, sizeof(bytes));
 	nc_buf_adds(stream, path);
-	nc_buf_add(stream, data, head.size);
+	if (data)
+		nc_buf_add(stream, data, head.size);
 }
 
 void nc_pack_add(

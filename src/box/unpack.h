@@ -36,7 +36,7 @@ void nc_unpack_done(struct nc_unpack *unpack);
 /* Takes the next piece. -EBADMSG: that is no such stream; -EFBIG: more than max_bytes; -ENOMEM. */
 int nc_unpack_add(struct nc_unpack *unpack, const char *data, size_t size);
 
-/* Adds a file to a stream for nacre-files, or its end. */
+/* Adds a file to a stream for nacre-files, or its end; data NULL: its bytes are to follow. */
 void nc_pack_add(
 	struct nc_buf *stream, const char *path, const char *data, size_t size, bool executable);
 /* The same, with a time long past: nc_pack_head.old. */

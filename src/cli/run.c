@@ -374,10 +374,11 @@ static void on_progress(void *context, const char *text)
 	fprintf(stderr, "nacre run: %s\n", text);
 }
 
-static void on_done(void *context, json_t *reply)
+static void on_done(void *context, json_t *reply, struct nc_buf *text)
 {
 	struct task *task = context;
 
+	(void)text;
 	task->reply = reply;
 	task->done = true;
 	uv_stop(&task->loop);
@@ -435,7 +436,7 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	r = nc_engine_new(&setup, &engine);
 	if (r < 0)
 		return nc_err_errno(err, r, "Begin the engine");
-	r = nc_engine_submit(engine, request, input_fd, &listener, &execution, err);
+	r = nc_engine_submit(engine, request, NULL, input_fd, &listener, &execution, err);
 	if (r == 0)
 		(void)uv_run(&task->loop, UV_RUN_DEFAULT);
 	nc_engine_free(engine);

@@ -466,6 +466,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		nc_manager_ready(daemon->manager);
 		(void)uv_run(&daemon->loop, UV_RUN_DEFAULT);
 	}
+	nc_engine_stop(engine);
 	nc_sandboxes_free(server.sandboxes);
 	nc_engine_free(engine);
 	nc_start_end_network(start);
@@ -481,13 +482,13 @@ static void nothing(uv_work_t *work)
 }
 
 /*
- * The thread that waits for disks (server/snapshots.c): begun while there can be one more, behind
- * the fence, which it could not be put behind later.
+ * The threads that wait for disks and read and write what is large: begun while there can be more,
+ * behind the fence, which they could not be put behind later. libuv starts all of them at once.
  */
-static int start_thread(uv_loop_t *loop)
+static int start_threads(uv_loop_t *loop)
 {
 	static uv_work_t first;
-	int r = setenv("UV_THREADPOOL_SIZE", "1", 1) < 0
+	int r = setenv("UV_THREADPOOL_SIZE", "3", 1) < 0
 			? -errno
 			: uv_queue_work(loop, &first, nothing, NULL);
 
@@ -520,6 +521,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
 	setup.loop = &daemon.loop;
+	setup.threads = true;
 	setup.warm = !arg_no_warm;
 	setup.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
@@ -528,7 +530,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 		nc_environment_sweep(setup.environments);
 	r = setup.landlock < 0 ? setup.landlock : uv_loop_init(&daemon.loop);
 	if (r == 0)
-		r = start_thread(&daemon.loop);
+		r = start_threads(&daemon.loop);
 	if (r == 0)
 		r = nc_filter_load(NC_FILTER_SERVER, NULL); /* for all threads */
 	if (r < 0)

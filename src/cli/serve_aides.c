@@ -10,6 +10,7 @@
 #include "base/meeting.h"
 #include "cli/recording.h"
 #include "egress/client.h"
+#include "engine/analyst.h"
 #include "server/archive.h"
 #include "server/courier.h"
 #include "server/exporter.h"
@@ -44,6 +45,13 @@ static int start_archive(const void *context, int place_fd, int *ret_pidfd, stru
 	const struct context *us = context;
 
 	return nc_archive_start(us->serve_fd, place_fd, ret_pidfd, err);
+}
+
+static int start_analyst(const void *context, int place_fd, int *ret_pidfd, struct nacre_err *err)
+{
+	const struct context *us = context;
+
+	return nc_analyst_start(place_fd, us->ranges, ret_pidfd, err);
 }
 
 static int start_courier(const void *context, int place_fd, int *ret_pidfd, struct nacre_err *err)
@@ -84,6 +92,7 @@ int nc_serve_aides_start(const struct nc_config *config, int serve_fd, int guard
 			.start = {[NC_AIDE_RECORDER] = start_recorder,
 				[NC_AIDE_EGRESS] = start_egress,
 				[NC_AIDE_ARCHIVE] = start_archive,
+				[NC_AIDE_ANALYST] = start_analyst,
 				[NC_AIDE_COURIER] =
 					config->serve.webhooks.n_list > 0 ? start_courier : NULL,
 				[NC_AIDE_EXPORTER] = config->serve.tracing.endpoint.n_list > 0
@@ -100,7 +109,7 @@ int nc_serve_aides_start(const struct nc_config *config, int serve_fd, int guard
 		return r;
 	complain("Not recorded", &ret_keeper->err[NC_AIDE_RECORDER], say);
 	complain("Boxes have no network", &ret_keeper->err[NC_AIDE_EGRESS], say);
-	for (size_t i = NC_AIDE_COURIER; i < NC_AIDE_MAX; i++)
+	for (size_t i = NC_AIDE_ANALYST; i < NC_AIDE_MAX; i++)
 		if (ret_keeper->err[i].code < 0) {
 			*err = ret_keeper->err[i];
 			return err->code;

@@ -142,8 +142,9 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 {
 	const struct nc_execution *execution = waiting->execution;
 	const struct nc_step_state *said = nc_execution_last(execution);
-	cleanup_free char *code = nc_execution_code(execution);
-	int r = code ? send_blob(chronicle, waiting, code, strlen(code), -EBADF) : -ENOMEM;
+	const char *code = execution->code;
+	int r = code ? send_blob(chronicle, waiting, code, strlen(code), execution->code_fd)
+		     : -ENOMEM;
 
 	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
 		if (said->output[i].error == 0 && said->output[i].bytes > 0)
@@ -343,15 +344,14 @@ static void set_output_digest(json_t *body, const char *name, const struct nc_ou
 	(void)munmap(data, (size_t)output->bytes);
 }
 
-/* The line: facts and digests. */
-static char *line_of(const struct nc_execution *execution, const json_t *reply)
+char *nc_chronicle_line(const struct nc_execution *execution, const json_t *reply)
 {
 	static const char *const same[] = {"status", "language", "tier", "exit_code", "signal",
 		"risk", "labels", "cached", "error"};
 	static const char *const names[] = {"stdout_sha256", "stderr_sha256"};
 	const struct nc_step_state *said = nc_execution_last(execution);
 	const json_t *usage = json_object_get(reply, "usage");
-	cleanup_free char *code = nc_execution_code(execution);
+	const char *code = execution->code;
 	cleanup_json json_t *body = json_pack("{s:s, s:s, s:I, s:O?, s:f, s:O?, s:O?}",
 		"request_id", execution->request.id, "tenant", execution->request.tenant, "started",
 		(json_int_t)execution->started_ns, "wall_seconds",
@@ -421,7 +421,7 @@ void nc_chronicle_end(
 	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply)
 {
 	struct waiting *waiting = calloc(1, sizeof(*waiting));
-	char *body = line_of(execution, reply);
+	char *body = take_ptr(execution->line);
 
 	nc_chronicle_begin(chronicle, execution);
 	if (!waiting || !body || (chronicle->gone ? !chronicle->returns : !execution->is_open)) {

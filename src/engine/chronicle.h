@@ -47,7 +47,11 @@ void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *exe
 void nc_chronicle_note(
 	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body);
 
-/* It has ended with this reply, which is borrowed; `written` follows, from the loop. */
+/* The line of one that has ended with this reply: facts and digests. NULL: no memory. */
+char *nc_chronicle_line(const struct nc_execution *execution, const json_t *reply);
+
+/* It has ended with this reply, which is borrowed, and has its line; `written` follows, from the
+ * loop. */
 void nc_chronicle_end(
 	struct nc_chronicle *chronicle, struct nc_execution *execution, const json_t *reply);
 

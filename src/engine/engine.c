@@ -11,12 +11,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "engine/chronicle.h"
 #include "engine/pool.h"
 #include "engine/results.h"
+#include "engine/study.h"
 #include "engine/work.h"
 
 struct nc_engine {
@@ -28,6 +31,7 @@ struct nc_engine {
 	struct nc_execution *queue, **queue_end;
 	struct nc_execution *running;
 	struct nc_engine_load load;
+	size_t n_aside; /* executions that a thread works on */
 	bool ends;
 };
 
@@ -65,6 +69,57 @@ int nc_engine_terms(struct nc_engine *engine, const char *policy, const char *te
 	return nc_book_terms(setup->policies, *policy ? policy : usual, tenant, ret_terms, err);
 }
 
+/* ---- aside ---- */
+
+struct aside {
+	uv_work_t request;
+	struct nc_execution *execution;
+	void (*work)(struct nc_execution *execution);
+	void (*then)(struct nc_execution *execution);
+};
+
+static void work_aside(uv_work_t *request)
+{
+	struct aside *aside = request->data;
+
+	(void)setpriority(PRIO_PROCESS, 0, NC_ASIDE_NICE);
+	aside->work(aside->execution);
+}
+
+static void on_worked(uv_work_t *request, int status)
+{
+	struct aside *aside = request->data;
+	struct nc_execution *execution = aside->execution;
+	void (*then)(struct nc_execution * execution) = aside->then;
+
+	(void)status; /* nobody cancels it */
+	free(aside);
+	execution->engine->n_aside--;
+	then(execution);
+}
+
+void nc_engine_aside(struct nc_execution *execution, bool heavy,
+	void (*work)(struct nc_execution *execution), void (*then)(struct nc_execution *execution))
+{
+	struct nc_engine *engine = execution->engine;
+	struct aside *aside = heavy && engine->setup.threads ? calloc(1, sizeof(*aside)) : NULL;
+
+	if (aside) {
+		*aside = (struct aside){
+			.request.data = aside, .execution = execution, .work = work, .then = then};
+		if (uv_queue_work(engine->setup.loop, &aside->request, work_aside, on_worked) ==
+			0) {
+			engine->n_aside++;
+			return;
+		}
+		free(aside);
+	}
+	work(execution);
+	then(execution);
+}
+
+/* ---- whose turn it is ---- */
+
 /* How many of this one's tenant run. */
 static size_t running_of(const struct nc_engine *engine, const char *tenant)
 {
@@ -90,6 +145,8 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 	for (struct nc_execution **at = &engine->queue; *at; at = &(*at)->next) {
 		size_t running = running_of(engine, (*at)->request.tenant);
 
+		if ((*at)->looks)
+			continue;
 		if (needs_no_box(*at))
 			return at;
 		if (best && (*at)->request.priority < (*best)->request.priority)
@@ -163,24 +220,20 @@ static void take_turns(struct nc_engine *engine)
 	(void)uv_idle_start(engine->turn, on_turn); /* fails for a NULL callback only */
 }
 
-/* The reply, which is the same as an earlier one, or is kept for a later one. */
-static json_t *reply_of(struct nc_execution *execution)
-{
-	json_t *reply;
-
-	if (execution->kept && !execution->status)
-		return take_ptr(execution->kept);
-	reply = nc_execution_reply(execution);
-	if (reply)
-		nc_results_keep(execution, reply);
-	return reply;
-}
+/* ---- the end ---- */
 
 /* It is recorded, or never will be: the reply may go. */
 static void on_written(struct nc_execution *execution, json_t *receipt)
 {
 	json_t *reply = take_ptr(execution->reply);
+	struct nc_buf *text = &execution->text;
 
+	if (text->size > 0) { /* it is behind the last member, and before the bracket */
+		text->data[text->size - 1] = ',';
+		nc_buf_adds(text, "\"receipt\":");
+		nc_json_dump(receipt, text);
+		nc_buf_adds(text, "}");
+	}
 	if (reply && json_object_set_new(reply, "receipt", receipt) < 0) {
 		json_decref(reply);
 		reply = NULL;
@@ -190,10 +243,22 @@ static void on_written(struct nc_execution *execution, json_t *receipt)
 	if (execution->engine->ends) {
 		json_decref(reply);
 	} else {
-		execution->listener.done(execution->listener.context, reply);
+		execution->listener.done(execution->listener.context, reply, text);
 		take_turns(execution->engine);
 	}
 	nc_execution_free(execution);
+}
+
+static void on_closed(struct nc_execution *execution)
+{
+	struct nc_engine *engine = execution->engine;
+
+	if (engine->ends)
+		nc_execution_free(execution);
+	else if (engine->chronicle && execution->reply)
+		nc_chronicle_end(engine->chronicle, execution, execution->reply);
+	else
+		on_written(execution, json_null());
 }
 
 void nc_engine_finished(struct nc_execution *execution)
@@ -214,15 +279,31 @@ void nc_engine_finished(struct nc_execution *execution)
 		return;
 	}
 	take_turns(engine);
-	execution->reply = reply_of(execution);
-	if (engine->chronicle && execution->reply)
-		nc_chronicle_end(engine->chronicle, execution, execution->reply);
-	else
-		on_written(execution, json_null());
+	nc_engine_aside(execution, nc_execution_is_large(execution), nc_execution_close, on_closed);
 }
 
-int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int input_fd,
-	const struct nc_listener *listener, struct nc_execution **ret_execution,
+/* Whether there was an equal one is known: it may have its turn. */
+static void on_looked(struct nc_execution *execution)
+{
+	execution->looks = false;
+	take_turns(execution->engine);
+}
+
+int nc_engine_study(struct nc_engine *engine, const struct nc_request *request,
+	struct nc_study *study, struct nacre_err *err)
+{
+	int r = nc_engine_terms(engine, request->policy, request->tenant, &study->terms, err);
+
+	for (size_t i = 0; r == 0 && i < request->n_steps; i++) {
+		const struct nc_request_step *step = &request->step[i];
+
+		nc_study_add(study, step->language, step->file, step->code, step->code_size);
+	}
+	return r;
+}
+
+int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
+	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
 	struct nacre_err *err)
 {
 	struct nc_execution *execution = calloc(1, sizeof(*execution));
@@ -241,6 +322,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		.request = *request,
 		.listener = *listener,
 		.input_fd = input_fd,
+		.code_fd = -EBADF,
 		.submitted_ns = nc_clock_ns()};
 	*request = (struct nc_request){0};
 	for (size_t i = 0; i < execution->request.n_steps; i++)
@@ -252,7 +334,11 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int i
 		nc_execution_free(execution);
 		return nc_err_set(err, -EIO, "Make an id");
 	}
-	nc_execution_prepare(execution);
+	nc_execution_prepare(execution, study);
+	if (!execution->status && nc_results_wants(execution)) {
+		execution->looks = true;
+		nc_engine_aside(execution, true, nc_results_find, on_looked);
+	}
 	/* whoever is told that it will run finds it in the history, whatever becomes of us */
 	if (engine->chronicle)
 		nc_chronicle_begin(engine->chronicle, execution);
@@ -384,11 +470,18 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	return r;
 }
 
+void nc_engine_stop(struct nc_engine *engine)
+{
+	engine->ends = true;
+	while (engine->n_aside > 0)
+		(void)uv_run(engine->setup.loop, UV_RUN_ONCE);
+}
+
 void nc_engine_free(struct nc_engine *engine)
 {
 	if (!engine)
 		return;
-	engine->ends = true;
+	nc_engine_stop(engine);
 	while (engine->queue)
 		nc_execution_free(unqueue(engine, &engine->queue));
 	nc_pool_free(engine->pool);

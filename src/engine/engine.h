@@ -21,6 +21,7 @@ struct nc_engine;
 struct nc_environments;
 struct nc_network;
 struct nc_execution;
+struct nc_study;
 
 /* What all executions share; borrowed until the engine is freed. */
 struct nc_engine_setup {
@@ -37,6 +38,7 @@ struct nc_engine_setup {
 	bool record_returns; /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
+	bool threads;	       /* what is large is read and written by those of libuv */
 	bool warm;	       /* keep boxes and interpreters ready ahead of need */
 	int meminfo_fd;	       /* /proc/meminfo, with warm; or -EBADF */
 	size_t max_running;    /* executions that have a box at once */
@@ -52,8 +54,11 @@ struct nc_listener {
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* what is being done before the program can run, for people; or NULL */
 	void (*progress)(void *context, const char *text);
-	/* once, as the last call; the reply is the listener's. NULL: no memory for one. */
-	void (*done)(void *context, json_t *reply);
+	/*
+	 * Once, as the last call. The reply is the listener's; NULL: no memory for one. text is the
+	 * same on one line, if it is large and was written already, and may be taken; else empty.
+	 */
+	void (*done)(void *context, json_t *reply, struct nc_buf *text);
 };
 
 /* What holds under a policy ("": the usual one) for a tenant. -EINVAL: there is no such policy. */
@@ -63,17 +68,27 @@ int nc_engine_terms(struct nc_engine *engine, const char *policy, const char *te
 
 int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_engine);
 
+/* Nothing is begun any more; waits for threads that have an execution in their hands, on the loop.
+ */
+void nc_engine_stop(struct nc_engine *engine);
+
 /* Ends what runs without further calls. Accepts NULL. */
 void nc_engine_free(struct nc_engine *engine);
 
 /*
- * Takes over the request, whatever comes of it. input_fd: read from for the input of the first
- * step if it names none; stays the caller's; or -EBADF. Not before the return of this function is
- * the listener called. -EAGAIN: the queue is full; -ENOMEM.
+ * Takes over the request, whatever comes of it. study: what was found out about its steps, in
+ * their order, which is taken out of it; NULL: that is done now, and takes its time. input_fd: read
+ * from for the input of the first step if it names none; stays the caller's; or -EBADF. Not before
+ * the return of this function is the listener called. -EAGAIN: the queue is full; -ENOMEM.
  */
-int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, int input_fd,
-	const struct nc_listener *listener, struct nc_execution **ret_execution,
+int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
+	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
 	struct nacre_err *err);
+
+/* What is to be found out about it, under the terms that hold for it now; borrows from the request.
+ */
+int nc_engine_study(struct nc_engine *engine, const struct nc_request *request,
+	struct nc_study *study, struct nacre_err *err);
 
 /* Ends it at any stage; done() follows with status "cancelled". */
 void nc_engine_cancel(struct nc_execution *execution);
@@ -109,6 +124,9 @@ int nc_engine_meet_recorder(struct nc_engine *engine, int fd);
 
 /* No recorder comes: whoever waits for one has his reply without a receipt. */
 void nc_engine_unrecorded(struct nc_engine *engine);
+
+/* Of threads that read and write what is large: the loop comes first. */
+#define NC_ASIDE_NICE 10
 
 struct nc_engine_load {
 	size_t running, queued;

@@ -190,7 +190,6 @@ static int take_program(struct nc_execution *execution)
 		step->program = file->data;
 		step->program_size = (size_t)file->size;
 		file->data = NULL;
-		nc_programs_keep(execution, step);
 		return 0;
 	}
 	return nc_execution_fail(execution, "internal_error",
@@ -327,6 +326,24 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 
 static void begin_stage(struct nc_execution *execution);
 
+static void keep_program(struct nc_execution *execution)
+{
+	nc_programs_keep(execution, step_of(execution));
+}
+
+/* The stage is done: the next. */
+static void go_on(struct nc_execution *execution)
+{
+	if (nc_engine_ends(execution->engine))
+		return;
+	if (execution->cancelled)
+		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
+	if (!execution->cancelled && ++execution->at < execution->n_stages)
+		begin_stage(execution);
+	else
+		finish(execution);
+}
+
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -343,12 +360,15 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		r = take_failure(execution, failure);
 	else
 		r = take_end(execution, end, output_bytes);
-	if (r == 0)
-		execution->at++;
-	else if (r == -EAGAIN)
+	if (r == 0 && stage_of(execution)->kind == NC_STAGE_FETCH) {
+		nc_engine_aside(execution, true, keep_program, go_on);
+		return;
+	}
+	if (r == -EAGAIN) {
 		execution->at = 0;
-	if ((r == 0 || r == -EAGAIN) && execution->at < execution->n_stages)
 		begin_stage(execution);
+	} else if (r == 0)
+		go_on(execution);
 	else
 		finish(execution);
 }
@@ -483,20 +503,37 @@ static void get_packages(struct nc_execution *execution)
 	finish(execution);
 }
 
-void nc_execution_begin(struct nc_execution *execution)
+/* Whether a compiler has anything to do with it: what it made may be at hand, and is large. */
+static bool is_compiled(const struct nc_execution *execution)
 {
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (execution->step[i].runtime->compile.argv)
+			return true;
+	return false;
+}
+
+static void on_found(struct nc_execution *execution)
+{
+	if (nc_engine_ends(execution->engine))
+		return;
 	if (execution->cancelled)
 		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
-	if (execution->status || execution->kept) {
-		finish(execution);
-		return;
-	}
-	if (nc_execution_plan(execution) < 0)
+	if (execution->status || nc_execution_plan(execution) < 0)
 		finish(execution);
 	else if (execution->request.packages.count > 0)
 		get_packages(execution);
 	else
 		get_warmth(execution);
+}
+
+void nc_execution_begin(struct nc_execution *execution)
+{
+	if (execution->cancelled)
+		(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
+	if (execution->status || execution->kept)
+		finish(execution);
+	else
+		nc_engine_aside(execution, is_compiled(execution), nc_programs_find, on_found);
 }
 
 void nc_execution_free(struct nc_execution *execution)
@@ -515,10 +552,16 @@ void nc_execution_free(struct nc_execution *execution)
 	nc_buf_done(&execution->argv.buf);
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);
+	free(execution->inserts);
 	nc_buf_done(&execution->said);
 	nc_unpack_done(&execution->unpack);
 	nc_request_done(&execution->request);
 	json_decref(execution->kept);
+	json_decref(execution->reply);
+	nc_buf_done(&execution->text);
+	free(execution->line);
+	free(execution->code);
+	(void)nc_fd_close(execution->code_fd);
 	json_decref(execution->packages);
 	nc_environment_close(&execution->environment);
 	nc_environment_close(&execution->warmth);

@@ -106,7 +106,14 @@ struct nc_execution {
 	struct nc_command *command;
 	struct nc_box_order order;
 	struct nc_word_list argv, env;
-	struct nc_buf stream;	 /* of files, to put or to bring along */
+	struct nc_buf stream; /* of files, to put or to bring along */
+	/* large ones, which belong behind so many bytes of it and are not copied */
+	struct nc_insert {
+		size_t at;
+		const char *data;
+		size_t size;
+	} * inserts;
+	size_t n_inserts, inserted;
 	struct nc_buf said;	 /* by a stage that is not the user's program */
 	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
@@ -117,7 +124,13 @@ struct nc_execution {
 	const char *status; /* NULL: as the last step that ran */
 	struct nacre_err error;
 	bool captured;
-	json_t *reply;	     /* while it is being recorded */
+	bool looks; /* for an earlier reply to an equal one */
+	/* while it is being recorded */
+	json_t *reply;
+	struct nc_buf text;  /* the same on one line, if it is large; else empty */
+	char *line;	     /* of the journal */
+	char *code;	     /* the program, or the steps of a workflow as JSON */
+	int code_fd;	     /* the same, as memory that is sealed, if it is large; or -EBADF */
 	char result_key[65]; /* of the reply in the cache; "": it is not to be kept */
 	json_t *kept;	     /* the reply, if it was there */
 	uint64_t started_ns; /* since 1970 */
@@ -125,10 +138,11 @@ struct nc_execution {
 };
 
 /*
- * Before any box: languages, analysis, tier and limits. Errors are in execution->status and
+ * Before any box: languages, analysis (as in study, if there is one), tier and limits. Errors are
+ * in execution->status and
  * ->error, which then have the reply.
  */
-void nc_execution_prepare(struct nc_execution *execution);
+void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study);
 
 /*
  * When its turn has come: compiled programs that are kept, and stages. Not earlier, or those that
@@ -147,8 +161,11 @@ const char *nc_step_program_name(
 /* The step that says how it went: the last one that ran or was compiled; NULL: none. */
 const struct nc_step_state *nc_execution_last(const struct nc_execution *execution);
 
-/* The program, or the steps of a workflow as JSON, in fresh memory. NULL: out of memory. */
-char *nc_execution_code(const struct nc_execution *execution);
+/* Whether its reply takes long to be written, or what is recorded of it. */
+bool nc_execution_is_large(const struct nc_execution *execution);
+
+/* When it has ended: reply, code and line. */
+void nc_execution_close(struct nc_execution *execution);
 
 /* New values; NULL: out of memory. */
 json_t *nc_execution_name(const struct nc_execution *execution);

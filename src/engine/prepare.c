@@ -10,8 +10,7 @@
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/installer.h"
-#include "engine/programs.h"
-#include "engine/results.h"
+#include "engine/study.h"
 #include "policy/alone.h"
 
 #define MB (1024ULL * 1024)
@@ -37,28 +36,6 @@ int nc_execution_fail(struct nc_execution *execution, const char *status, const 
 		execution->error.message, sizeof(execution->error.message), format, arguments);
 	va_end(arguments);
 	return -ECANCELED;
-}
-
-static int find_language(struct nc_execution *execution, size_t i)
-{
-	const struct nc_request_step *wanted = &execution->request.step[i];
-	struct nc_step_state *step = &execution->step[i];
-	int r;
-
-	if (wanted->language >= 0) {
-		step->language = (struct nc_detection){
-			.language = wanted->language, .reason = "named in the request"};
-	} else {
-		r = nc_detect(*wanted->file ? wanted->file : NULL, wanted->code, wanted->code_size,
-			&step->language);
-		if (r < 0)
-			return nc_execution_fail(execution, "error",
-				r == -ENOENT ? "The language could not be told from the code: name "
-					       "it (`language`, or --lang)"
-					     : "Out of memory");
-	}
-	step->runtime = nc_runtimes[step->language.language];
-	return 0;
 }
 
 /* A workflow's sources have names of their own: step1.py, step2.go. */
@@ -99,28 +76,81 @@ static int refuse(struct nc_execution *execution, const struct nc_report *report
 		policy, nc_severity_names[nc_report_risk(report)]);
 }
 
-static int analyse(struct nc_execution *execution, size_t i)
+static int join_inputs(struct nc_execution *execution, size_t i)
 {
-	const struct nc_request_step *wanted = &execution->request.step[i];
-	struct nc_step_state *step = &execution->step[i];
-	enum nc_verdict verdict;
-	int r = nc_policy_analyse(execution->terms->analyser, step->language.language, wanted->code,
-		wanted->code_size, &step->report);
+	const struct nc_request_words *inputs = &execution->request.step[i].inputs;
+	struct nc_buf *input = &execution->step[i].input;
 
-	if (r < 0)
-		return nc_execution_fail(
-			execution, "internal_error", "Analyse the code: %s", nc_errno_text(r));
-	verdict = nc_report_verdict(step->report);
+	input->max = NC_REQUEST_INPUTS_SIZE_MAX + NC_REQUEST_INPUTS_MAX;
+	for (size_t j = 0; j < inputs->count; j++) {
+		nc_buf_adds(input, inputs->words[j]);
+		nc_buf_adds(input, "\n");
+	}
+	return input->error < 0 ? nc_execution_fail(execution, "internal_error", "Out of memory")
+				: 0;
+}
+
+/* What was found out about a program: its language, and what the policy says. */
+static int take_findings(
+	struct nc_execution *execution, struct nc_study_text *text, struct nc_step_state *step)
+{
+	if (text->error < 0)
+		return nc_execution_fail(execution,
+			text->error == -EPROTO	 ? "blocked"
+			: text->error == -ENOENT ? "error"
+						 : "internal_error",
+			"%s", nc_study_error(text->error));
+	step->language = text->found;
+	step->runtime = nc_runtimes[step->language.language];
+	step->report = take_ptr(text->report);
+	return 0;
+}
+
+static int judge(struct nc_execution *execution, const struct nc_step_state *step)
+{
+	enum nc_verdict verdict = nc_report_verdict(step->report);
+
 	if (verdict > execution->verdict)
 		execution->verdict = verdict;
 	return verdict == NC_VERDICT_REFUSE ? refuse(execution, step->report) : 0;
 }
 
-static int find_terms(struct nc_execution *execution)
+/* Whoever has no study reads the programs himself. */
+static int study_steps(struct nc_execution *execution, struct nc_study *study)
+{
+	struct nc_study own = {0};
+	struct nacre_err err = {0};
+	int r = 0;
+
+	if (!study && nc_engine_study(execution->engine, &execution->request, &own, &err) < 0)
+		return nc_execution_fail(execution, "blocked", "policy: %s", err.message);
+	if (!study)
+		nc_study_read_all(&own);
+	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++) {
+		struct nc_step_state *step = &execution->step[i];
+
+		r = take_findings(execution, study ? &study->text[i] : &own.text[i], step);
+		if (r == 0)
+			r = name_source(execution, i);
+		if (r == 0)
+			r = join_inputs(execution, i);
+		if (r == 0)
+			r = judge(execution, step);
+	}
+	nc_study_done(&own);
+	return r;
+}
+
+/* Those under which it was studied, though others may hold by now. */
+static int find_terms(struct nc_execution *execution, const struct nc_study *study)
 {
 	const struct nc_request *request = &execution->request;
 	struct nacre_err err = {0};
 
+	if (study) {
+		execution->terms = study->terms;
+		return 0;
+	}
 	if (nc_engine_terms(execution->engine, request->policy, request->tenant, &execution->terms,
 		    &err) < 0)
 		return nc_execution_fail(execution, "blocked", "policy: %s", err.message);
@@ -338,7 +368,6 @@ int nc_execution_plan(struct nc_execution *execution)
 	bool packs;
 	int r = 0;
 
-	nc_programs_find(execution);
 	for (size_t i = 0; r == 0 && i < request->n_steps; i++)
 		r = nc_hooks_plan(execution, i);
 	if (r < 0)
@@ -371,39 +400,17 @@ int nc_execution_plan(struct nc_execution *execution)
 	return 0;
 }
 
-static int join_inputs(struct nc_execution *execution, size_t i)
-{
-	const struct nc_request_words *inputs = &execution->request.step[i].inputs;
-	struct nc_buf *input = &execution->step[i].input;
-
-	input->max = NC_REQUEST_INPUTS_SIZE_MAX + NC_REQUEST_INPUTS_MAX;
-	for (size_t j = 0; j < inputs->count; j++) {
-		nc_buf_adds(input, inputs->words[j]);
-		nc_buf_adds(input, "\n");
-	}
-	return input->error < 0 ? nc_execution_fail(execution, "internal_error", "Out of memory")
-				: 0;
-}
-
-void nc_execution_prepare(struct nc_execution *execution)
+void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study)
 {
 	const struct nc_request *request = &execution->request;
-	int r = 0;
+	int r = find_terms(execution, study);
 
-	r = find_terms(execution);
 	if (r == 0)
 		r = check_network(execution);
 	if (r == 0)
 		r = check_ceilings(execution);
-	for (size_t i = 0; r == 0 && i < request->n_steps; i++) {
-		r = find_language(execution, i);
-		if (r == 0)
-			r = name_source(execution, i);
-		if (r == 0)
-			r = join_inputs(execution, i);
-		if (r == 0)
-			r = analyse(execution, i);
-	}
+	if (r == 0)
+		r = study_steps(execution, study);
 	if (r == 0 && request->packages.count > 0)
 		r = check_packages(execution);
 	if (r == 0)
@@ -413,7 +420,5 @@ void nc_execution_prepare(struct nc_execution *execution)
 	execution->alone = is_alone(execution);
 	set_limits(execution);
 	nc_bounds_wish(execution->terms, &request->limits, &execution->wish);
-	if (check_host(execution) < 0)
-		return;
-	execution->kept = nc_results_find(execution);
+	(void)check_host(execution); /* it has the reply */
 }

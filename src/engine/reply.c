@@ -9,11 +9,18 @@
 #include "base/text.h"
 #include "box/outcome.h"
 #include "engine/alerts.h"
+#include "engine/chronicle.h"
 #include "engine/denials.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
+#include "engine/results.h"
 #include "policy/json.h"
 #include "policy/suggest.h"
+
+/* More than that, and others would wait while it is written. */
+#define LARGE (128U * 1024)
+/* A reply: streams and files, each of whose bytes may take six. */
+#define TEXT_MAX (1ULL << 30)
 
 const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
@@ -359,7 +366,8 @@ json_t *nc_execution_labels(const struct nc_execution *execution)
 	return object;
 }
 
-char *nc_execution_code(const struct nc_execution *execution)
+/* In fresh memory. NULL: out of memory. */
+static char *code_of(const struct nc_execution *execution)
 {
 	if (execution->request.is_workflow)
 		return json_dumps(
@@ -456,4 +464,48 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 			nc_access_usage(execution->reach)) < 0)
 		return NULL;
 	return take_ptr(reply);
+}
+
+bool nc_execution_is_large(const struct nc_execution *execution)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < execution->unpack.n_files; i++)
+		size += execution->unpack.files[i].data ? execution->unpack.files[i].size : 0;
+	for (size_t i = 0; i < execution->request.n_steps; i++) {
+		size += execution->request.step[i].code_size;
+		for (enum nc_stream j = 0; j < NC_STREAM_MAX; j++)
+			size += execution->step[i].output[j].bytes;
+	}
+	return size > LARGE || execution->kept;
+}
+
+/* The reply, which is the same as an earlier one, or is kept for a later one. */
+static json_t *final_reply(struct nc_execution *execution)
+{
+	json_t *reply;
+
+	if (execution->kept && !execution->status)
+		return take_ptr(execution->kept);
+	reply = nc_execution_reply(execution);
+	if (reply)
+		nc_results_keep(execution, reply);
+	return reply;
+}
+
+void nc_execution_close(struct nc_execution *execution)
+{
+	execution->reply = final_reply(execution);
+	if (!execution->reply)
+		return;
+	execution->code = code_of(execution);
+	execution->line = nc_chronicle_line(execution, execution->reply);
+	if (!nc_execution_is_large(execution))
+		return;
+	execution->text.max = TEXT_MAX;
+	nc_json_dump(execution->reply, &execution->text);
+	if (execution->text.error < 0)
+		nc_buf_done(&execution->text); /* whoever wants it writes it */
+	if (execution->code && strlen(execution->code) > LARGE)
+		execution->code_fd = nc_record_seal(execution->code, strlen(execution->code));
 }

@@ -20,7 +20,7 @@
 /* A reply: two streams, and files that may be as large again in base64. */
 #define RESULT_MAX (4U * NC_INLINE_MAX + 2U * NC_TAKEN_MAX)
 
-static bool is_wanted(const struct nc_execution *execution)
+bool nc_results_wants(const struct nc_execution *execution)
 {
 	return execution->request.cache && execution->input_fd < 0 && !execution->reach &&
 	       nc_engine_setup(execution->engine)->cache_fd >= 0;
@@ -50,25 +50,23 @@ static void make_key(struct nc_execution *execution)
 	free(text);
 }
 
-json_t *nc_results_find(struct nc_execution *execution)
+void nc_results_find(struct nc_execution *execution)
 {
 	cleanup_free char *text = NULL;
 	cleanup_json json_t *reply = NULL;
 	struct nacre_err ignored = {0};
 	size_t size;
 
-	if (!is_wanted(execution))
-		return NULL;
 	make_key(execution);
 	if (nc_keep_read(nc_engine_setup(execution->engine)->cache_fd, KIND, execution->result_key,
 		    RESULT_MAX, &text, &size) < 0 ||
 		nc_json_parse(text, size, &reply, &ignored) < 0)
-		return NULL;
+		return;
 	if (json_object_set_new(reply, "cached", json_true()) < 0 ||
 		json_object_set_new(reply, "id", nc_execution_name(execution)) < 0 ||
 		json_object_set_new(reply, "labels", nc_execution_labels(execution)) < 0)
-		return NULL;
-	return take_ptr(reply);
+		return;
+	execution->kept = take_ptr(reply);
 }
 
 /* Whether a reply has all that was printed, byte by byte. */
@@ -90,7 +88,7 @@ void nc_results_keep(const struct nc_execution *execution, const json_t *reply)
 {
 	cleanup_free char *text = NULL;
 
-	if (!is_wanted(execution) || !*execution->result_key ||
+	if (!nc_results_wants(execution) || !*execution->result_key ||
 		!nc_streq(json_string_value(json_object_get(reply, "status")), "success"))
 		return;
 	for (size_t i = 0; i < execution->request.n_steps; i++)

@@ -431,6 +431,11 @@ const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
 	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
 }
 
+const struct nc_terms *nc_sandbox_terms(const struct nc_sandbox *sandbox)
+{
+	return sandbox->terms;
+}
+
 const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox)
 {
 	return sandbox->tenant;

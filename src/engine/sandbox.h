@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/faults.h"
+#include "engine/study.h"
 
 struct nc_sandboxes;
 struct nc_sandbox;
@@ -113,11 +114,20 @@ struct nc_process_listener {
 	void (*writable)(void *context); /* after nc_process_write took less than all */
 };
 
+/* What holds for it. */
+const struct nc_terms *nc_sandbox_terms(const struct nc_sandbox *sandbox);
+
+/* The command of a body as a line of shell, which the policy is to read. As nc_sandbox_exec. */
+#define NC_SANDBOX_LINE_MAX (8U * NC_COMMAND_SIZE_MAX)
+int nc_sandbox_line(
+	json_t *body, struct nc_buf *ret_line, struct nc_faults *faults, struct nacre_err *err);
+
 /*
- * Runs a command. The listener may be zeroed; others may be added. -EINVAL with faults; -EPERM with
+ * Runs a command, of whose line that was found out. The listener may be zeroed; others may be
+ * added. -EINVAL with faults; -EPERM with
  * err: the policy refuses it; -EBUSY: it is paused, or has too many, or can run one at a time.
  */
-int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
+int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_study_text *found,
 	const struct nc_process_listener *listener, struct nc_process **ret_process,
 	struct nc_faults *faults, struct nacre_err *err);
 

@@ -248,30 +248,40 @@ static void quote(struct nc_buf *out, const char *word)
 	nc_buf_adds(out, "' ");
 }
 
-/* What the policy thinks of it, as a line of shell. */
-static int judge(
-	const struct nc_sandbox *sandbox, const struct nc_process_spec *spec, struct nacre_err *err)
+int nc_sandbox_line(
+	json_t *body, struct nc_buf *ret_line, struct nc_faults *faults, struct nacre_err *err)
 {
-	nc_buf_cleanup struct nc_buf line = NC_BUF(8U * NC_COMMAND_SIZE_MAX);
-	nc_cleanup(nc_report_freep) struct nc_report *report = NULL;
+	cleanup_process_spec struct nc_process_spec spec = {0};
+	int r = nc_process_spec_read(json_incref(body), &spec, faults);
+
+	if (r == -EINVAL)
+		return r;
+	for (size_t i = 0; r == 0 && i < spec.command.count; i++) {
+		if (spec.shell)
+			nc_buf_adds(ret_line, spec.command.words[i]);
+		else
+			quote(ret_line, spec.command.words[i]);
+	}
+	if (r == 0)
+		r = ret_line->error;
+	return r < 0 ? nc_err_errno(err, r, "Read the command") : 0;
+}
+
+/* What the policy says of it. */
+static int judge(
+	const struct nc_sandbox *sandbox, const struct nc_study_text *found, struct nacre_err *err)
+{
 	const struct nc_finding *finding;
 	size_t count;
-	int r;
 
-	for (size_t i = 0; i < spec->command.count; i++) {
-		if (spec->shell)
-			nc_buf_adds(&line, spec->command.words[i]);
-		else
-			quote(&line, spec->command.words[i]);
-	}
-	r = line.error < 0 ? line.error
-			   : nc_policy_analyse(sandbox->terms->analyser, NC_SHELL,
-				     nc_buf_text(&line), line.size, &report);
-	if (r < 0)
-		return nc_err_errno(err, r, "Analyse the command");
-	if (nc_report_verdict(report) != NC_VERDICT_REFUSE)
+	if (found->error == -EPROTO)
+		return nc_err_set(err, -EPERM, "%s", nc_study_error(found->error));
+	if (found->error < 0)
+		return nc_err_set(err, found->error == -ETIME ? -EAGAIN : found->error, "%s",
+			nc_study_error(found->error));
+	if (nc_report_verdict(found->report) != NC_VERDICT_REFUSE)
 		return 0;
-	finding = nc_report_findings(report, &count);
+	finding = nc_report_findings(found->report, &count);
 	for (size_t i = 0; i < count; i++, finding++)
 		if (finding->refuses)
 			return nc_err_set(err, -EPERM,
@@ -397,7 +407,7 @@ static int start(struct nc_process *process, struct nc_box_order *order, struct 
 	return 0;
 }
 
-int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
+int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_study_text *found,
 	const struct nc_process_listener *listener, struct nc_process **ret_process,
 	struct nc_faults *faults, struct nacre_err *err)
 {
@@ -410,7 +420,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body,
 	if (r == -EINVAL)
 		return r;
 	if (r == 0)
-		r = judge(sandbox, &spec, err);
+		r = judge(sandbox, found, err);
 	/* such a box was made without terminals, and the spawner ends who asks for one then */
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(

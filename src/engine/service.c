@@ -174,12 +174,13 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 		operation->dropped[stream] += size;
 }
 
-static void on_done(void *context, json_t *reply)
+static void on_done(void *context, json_t *reply, struct nc_buf *text)
 {
 	struct operation *operation = context;
 	struct nc_service *service = operation->service;
 	json_int_t n = operation->n;
 
+	(void)text; /* it is written as the client wants it */
 	/* that the end of the live output is missing is said too */
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX && !service->ends; i++)
 		if (operation->dropped[i] > 0)
@@ -213,8 +214,8 @@ static int submit(struct nc_service *service, const struct call *call, struct nc
 		return nc_err_errno(err, -ENOMEM, "Take the request");
 	}
 	*operation = (struct operation){.service = service, .n = call->n, .size = call->size};
-	r = nc_engine_submit(
-		service->setup.engine, request, -EBADF, &listener, &operation->execution, err);
+	r = nc_engine_submit(service->setup.engine, request, NULL, -EBADF, &listener,
+		&operation->execution, err);
 	if (r < 0) {
 		free(operation);
 		return r;

@@ -24,6 +24,8 @@
 
 /* Room for the streams beside the files. */
 #define STREAM_EXTRA (2U << 20)
+/* Files from this size on. */
+#define INSERT_MIN (64U * 1024)
 
 /* Paths of one step in the box of its stage. */
 struct paths {
@@ -170,6 +172,50 @@ static int fill_run_argv(struct nc_execution *execution, const struct nc_step_st
 	return fill_argv(execution, words, paths, args);
 }
 
+/* Large files are not copied into the stream, where it may be read piece by piece. */
+static void put_file(struct nc_execution *execution, const struct nc_stage *stage, const char *path,
+	const char *data, size_t size, bool executable)
+{
+	struct nc_buf *stream = &execution->stream;
+	struct nc_insert *more;
+
+	if (!puts_files(stage) || size < INSERT_MIN) {
+		nc_pack_add(stream, path, data, size, executable);
+		return;
+	}
+	more = reallocarray(
+		execution->inserts, execution->n_inserts + 1, sizeof(*execution->inserts));
+	if (!more) {
+		stream->error = -ENOMEM;
+		return;
+	}
+	execution->inserts = more;
+	nc_pack_add(stream, path, NULL, size, executable);
+	more[execution->n_inserts++] = (struct nc_insert){stream->size, data, size};
+}
+
+/* The parts of the stream that goes into a box: in turn what was written, and what belongs behind
+ * it. */
+static bool next_part(void *context, const char **ret_data, size_t *ret_size)
+{
+	struct nc_execution *execution = context;
+	const struct nc_buf *stream = &execution->stream;
+	const struct nc_insert *inserts = execution->inserts;
+	const size_t part = execution->inserted++, i = part / 2;
+	const size_t from = i > 0 ? inserts[i - 1].at : 0;
+
+	if (part > 2 * execution->n_inserts)
+		return false;
+	if (part % 2 == 1) {
+		*ret_data = inserts[i].data;
+		*ret_size = inserts[i].size;
+	} else {
+		*ret_data = nc_buf_text(stream) + from;
+		*ret_size = (i < execution->n_inserts ? inserts[i].at : stream->size) - from;
+	}
+	return true;
+}
+
 /* The request's files, and the code of one step to be compiled or of all to be run. */
 static int fill_stream(struct nc_execution *execution, const struct nc_stage *stage)
 {
@@ -195,7 +241,7 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 	for (size_t i = 0; brings_files(stage) && i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
 
-		nc_pack_add(stream, file->path, file->data, file->size, file->executable);
+		put_file(execution, stage, file->path, file->data, file->size, file->executable);
 	}
 	if (brings_files(stage) && !build && trusted)
 		nc_pack_add(stream, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
@@ -205,11 +251,11 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 		if (build && i != stage->step)
 			continue;
 		if (build || !step->program)
-			nc_pack_add(stream, step->source, request->step[i].code,
+			put_file(execution, stage, step->source, request->step[i].code,
 				request->step[i].code_size, false);
 		else
-			nc_pack_add(stream, nc_step_program_name(execution, step), step->program,
-				step->program_size, true);
+			put_file(execution, stage, nc_step_program_name(execution, step),
+				step->program, step->program_size, true);
 	}
 	if (brings_files(stage) && !build && nc_decoys_wanted(execution))
 		nc_decoys_put(execution, stream);
@@ -362,6 +408,8 @@ static void reset(struct nc_execution *execution)
 	nc_buf_done(&execution->argv.buf);
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);
+	nc_freep(&execution->inserts);
+	execution->n_inserts = execution->inserted = 0;
 	nc_buf_done(&execution->said);
 	execution->argv = execution->env = (struct nc_word_list)NC_WORD_LIST;
 	execution->said = (struct nc_buf)NC_BUF(64U * 1024);
@@ -419,8 +467,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		spec->pack_size = execution->stream.size;
 	}
 	if (puts_files(stage)) {
-		spec->input = nc_buf_text(&execution->stream);
-		spec->input_size = execution->stream.size;
+		(void)next_part(execution, &spec->input, &spec->input_size);
+		spec->more = next_part;
 	} else if (stage->kind == NC_STAGE_RUN) {
 		const struct nc_buf *input = &execution->step[stage->step].input;
 

@@ -13,6 +13,14 @@ void nc_execution_free(struct nc_execution *execution);
 /* Its outcome is there: replies and frees it. */
 void nc_engine_finished(struct nc_execution *execution);
 
+/*
+ * Does work that may take long, by another thread if it is heavy, where it may use the execution,
+ * which nobody else does meanwhile, and nothing of the engine but its setup; then goes on, on the
+ * loop.
+ */
+void nc_engine_aside(struct nc_execution *execution, bool heavy,
+	void (*work)(struct nc_execution *execution), void (*then)(struct nc_execution *execution));
+
 /* Whether it is being freed: nothing may be begun. */
 bool nc_engine_ends(const struct nc_engine *engine);
 

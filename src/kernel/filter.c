@@ -37,10 +37,12 @@ static bool is_left_out(enum nc_filter which)
 #if defined(__SANITIZE_ADDRESS__)
 	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER ||
 	       which == NC_FILTER_SERVER || which == NC_FILTER_EGRESS ||
-	       which == NC_FILTER_COURIER || which == NC_FILTER_SPAWNER;
+	       which == NC_FILTER_COURIER || which == NC_FILTER_ANALYST ||
+	       which == NC_FILTER_SPAWNER;
 #elif defined(NACRE_COVERAGE)
 	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER ||
-	       which == NC_FILTER_SERVER || which == NC_FILTER_EGRESS || which == NC_FILTER_COURIER;
+	       which == NC_FILTER_SERVER || which == NC_FILTER_EGRESS ||
+	       which == NC_FILTER_COURIER || which == NC_FILTER_ANALYST;
 #else
 	(void)which;
 	return false;

@@ -21,6 +21,7 @@ enum nc_filter {
 	NC_FILTER_SERVER,    /* the worker of nacre serve: it answers on sockets, and makes none */
 	NC_FILTER_EGRESS,    /* nacre-egress: sockets of its boxes and to the world, and no file */
 	NC_FILTER_COURIER,   /* nacre-courier: connects, and reads names and certificates */
+	NC_FILTER_ANALYST,   /* nacre-analyst's children: memory, and one socket */
 	NC_FILTER_MAX,
 };
 
@@ -37,9 +38,9 @@ enum nc_filter_variant {
  * the caller owns. 0 or -errno; -EINVAL: the profile has no such variant (our own programs').
  * Allocates nothing and may be called between fork and exec.
  *
- * In builds for tests that need more calls than ours, the filters for the worker, the recorder and
- * the egress (AddressSanitizer, coverage) and the spawner (AddressSanitizer) are not loaded, and 0
- * is returned.
+ * In builds for tests that need more calls than ours, the filters for the worker, the recorder,
+ * the analyst and the egress (AddressSanitizer, coverage) and the spawner (AddressSanitizer) are
+ * not loaded, and 0 is returned.
  */
 int nc_filter_load(enum nc_filter which, int *ret_listener_fd);
 

@@ -770,6 +770,7 @@ static const char *const profile_names[] = {
 	[NC_FILTER_RECORDER] = "recorder",
 	[NC_FILTER_SERVER] = "server",
 	[NC_FILTER_COURIER] = "courier",
+	[NC_FILTER_ANALYST] = "analyst",
 	[NC_FILTER_SPAWNER] = "spawner",
 	[NC_FILTER_EGRESS] = "egress",
 };
@@ -787,7 +788,8 @@ static bool has_variant(enum nc_filter which, enum nc_filter_variant variant)
 	return variant == NC_FILTER_PLAIN ||
 	       (which != NC_FILTER_WORKER && which != NC_FILTER_SPAWNER &&
 		       which != NC_FILTER_RECORDER && which != NC_FILTER_SERVER &&
-		       which != NC_FILTER_EGRESS && which != NC_FILTER_COURIER);
+		       which != NC_FILTER_EGRESS && which != NC_FILTER_COURIER &&
+		       which != NC_FILTER_ANALYST);
 }
 
 static void print_program(FILE *out, const struct program *program, enum nc_filter which,

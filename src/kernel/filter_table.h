@@ -51,8 +51,9 @@ enum {
 	NC_IN_RECORDER = 1U << NC_FILTER_RECORDER,
 	NC_IN_EGRESS = 1U << NC_FILTER_EGRESS,
 	NC_IN_COURIER = 1U << NC_FILTER_COURIER,
+	NC_IN_ANALYST = 1U << NC_FILTER_ANALYST,
 	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER | NC_IN_COURIER, /* they have files */
-	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS, /* all without privilege, and parsing */
+	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS | NC_IN_ANALYST, /* all without privilege, and parsing */
 	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE,  /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
 	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
@@ -275,6 +276,8 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 	{"servers of others, and their names", NC_IN_COURIER, 0,
 		"connect sendto recvfrom sendmmsg getsockname getpeername getsockopt setsockopt "
 		"uname clock_nanosleep nanosleep futex"},
+	{"how large the memory is that it was handed, and its own time", NC_IN_ANALYST, 0,
+		"lseek setitimer"},
 	{"what programs print, from their pipes into memory that outlives it", NC_IN_SERVER, 0,
 		"splice fallocate"},
 	{"room on the disk of its state", NC_IN_SERVER, 0,
@@ -575,6 +578,8 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x541b)),     /* FIONREAD */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5421)),     /* FIONBIO, as libuv wants it */
 	NC_ALLOW(NC_IN_WORKER, "ioctl", NC_IS(1, 0x5451)),     /* FIOCLEX */
+	/* its own, to step back; of the server a thread's */
+	NC_ALLOW(NC_IN_ANALYST | NC_IN_SERVER, "setpriority", NC_IS(0, 0), NC_IS(1, 0)),
 	NC_REFUSE(NC_IN_OURS, "mmap", NC_SET(2, NC_PROT_EXEC)),
 	NC_REFUSE(NC_IN_OURS, "mprotect", NC_SET(2, NC_PROT_EXEC)),
 	NC_REFUSE(NC_IN_OURS, "fcntl", NC_IS(1, 8)),	  /* F_SETOWN */

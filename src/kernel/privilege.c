@@ -81,3 +81,8 @@ int nc_privilege_become_egress(bool ranges)
 {
 	return become(ranges, NC_EGRESS_ID);
 }
+
+int nc_privilege_become_analyst(bool ranges)
+{
+	return become(ranges, NC_ANALYST_ID);
+}

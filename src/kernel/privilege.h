@@ -25,6 +25,9 @@
 /* The same for the egress: what it reaches is the network's alone. */
 #define NC_EGRESS_ID (NC_SLOT_FIRST_ID - 3)
 
+/* The same for who reads foreign programs: it has nothing at all. */
+#define NC_ANALYST_ID (NC_SLOT_FIRST_ID - 4)
+
 /*
  * Whether ranges of ids can be mapped: we are root of the first user namespace. -EPERM: we are the
  * host's root under another number, as which no box may run.
@@ -48,5 +51,8 @@ int nc_privilege_become_recorder(bool ranges);
 
 /* The same for the egress, which ends when its worker does. */
 int nc_privilege_become_egress(bool ranges);
+
+/* The same for nacre-analyst. */
+int nc_privilege_become_analyst(bool ranges);
 
 #endif

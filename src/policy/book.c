@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/id.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "policy/lists.h"
@@ -297,7 +298,9 @@ static int make_terms(struct nc_book *book, const struct entry *entry, enum nc_p
 	merge(terms, nc_map_find(&site->tenants, tenant), book->site);
 	if (entry)
 		merge(terms, nc_map_find(&entry->file.tenants, tenant), entry->path);
-	r = make_analyser(terms);
+	r = nc_random(&terms->number, sizeof(terms->number));
+	if (r == 0)
+		r = make_analyser(terms);
 	if (r < 0) {
 		free(fresh);
 		return r;

@@ -25,6 +25,7 @@ struct nc_terms {
 	enum nc_profile profile; /* that it stands on */
 	struct nc_policy_values values;
 	struct nc_policy *analyser;
+	uint64_t number; /* by chance, of these terms and no others of this machine */
 };
 
 /* Borrows config. 0 or -ENOMEM. */

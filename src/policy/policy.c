@@ -131,6 +131,8 @@ int nc_policy_new(const struct nc_policy_options *options, struct nc_policy **re
 
 void nc_policy_free(struct nc_policy *policy)
 {
+	if (policy)
+		nc_arena_done(&policy->memory);
 	free(policy);
 }
 

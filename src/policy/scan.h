@@ -105,6 +105,7 @@ struct nc_policy {
 	struct nc_scale scale;
 	struct nc_policy_lists lists[NC_LANGUAGE_MAX];
 	struct nc_grammar grammars[NC_LANGUAGE_MAX];
+	struct nc_arena memory; /* of the lists, if they are its own */
 };
 
 struct nc_scan {

@@ -61,6 +61,9 @@ static int meet(struct nc_server *server, enum nc_aide which, int fd)
 		return nc_network_meet(network, fd, &ignored);
 	case NC_AIDE_ARCHIVE:
 		return nc_archive_meet(server->archive, fd);
+	case NC_AIDE_ANALYST: /* who wants one hands in a socket */
+		(void)nc_fd_close(fd);
+		return 0;
 	case NC_AIDE_COURIER:
 		(void)nc_fd_close(server->setup.courier_fd);
 		server->setup.courier_fd = fd;
@@ -88,6 +91,7 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 		return nc_network_is_up(nc_engine_setup(server->setup.engine)->network);
 	case NC_AIDE_ARCHIVE:
 		return nc_archive_is_up(server->archive);
+	case NC_AIDE_ANALYST:
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
 	case NC_AIDE_MAX:
@@ -108,6 +112,7 @@ static bool is_missed(const struct nc_server *server, enum nc_aide which)
 		return nc_engine_setup(server->setup.engine)->network;
 	case NC_AIDE_ARCHIVE:
 		return server->archive;
+	case NC_AIDE_ANALYST:
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
 	case NC_AIDE_MAX:

@@ -13,11 +13,13 @@
 #include "base/text.h"
 #include "server/http.h"
 #include "server/reply.h"
+#include "server/sheet.h"
 
 struct nc_feed_event {
 	struct nc_feed_event *next;
 	uint64_t number;
-	size_t size;
+	size_t size;		/* of all of it */
+	struct nc_sheet *sheet; /* between what is in the text and its end; or NULL */
 	char text[];
 };
 
@@ -42,6 +44,7 @@ static void drop_event(struct nc_feed *feed)
 		feed->end = &feed->events;
 	feed->size -= event->size;
 	*feed->kept -= event->size;
+	nc_sheet_unref(event->sheet);
 	free(event);
 }
 
@@ -51,28 +54,25 @@ void nc_feed_wake(struct nc_feed *feed)
 		nc_exchange_wake(watcher->exchange);
 }
 
-void nc_feed_tell(struct nc_feed *feed, const char *name, json_t *value)
-{
-	cleanup_free char *data = value ? json_dumps(value, JSON_COMPACT) : NULL;
-	char head[96];
-	struct nc_feed_event *event;
-	size_t head_size, data_size;
+#define EVENT_END "\n\n"
 
-	json_decref(value);
-	feed->n_events++;
-	if (!data)
-		return;
-	head_size = (size_t)snprintf(
+/* The sheet is referred to; data is copied. */
+static void add_event(struct nc_feed *feed, const char *name, const char *data, size_t size,
+	struct nc_sheet *sheet)
+{
+	char head[96];
+	const size_t head_size = (size_t)snprintf(
 		head, sizeof(head), "id: %" PRIu64 "\nevent: %s\ndata: ", feed->n_events, name);
-	data_size = strlen(data);
-	event = malloc(sizeof(*event) + head_size + data_size + 2);
+	const size_t own_size = head_size + size;
+	struct nc_feed_event *event = malloc(sizeof(*event) + own_size);
+
 	if (!event)
 		return;
-	*event =
-		(struct nc_feed_event){.number = feed->n_events, .size = head_size + data_size + 2};
+	*event = (struct nc_feed_event){.number = feed->n_events,
+		.size = own_size + (sheet ? sheet->text.size : 0) + strlen(EVENT_END),
+		.sheet = sheet ? nc_sheet_ref(sheet) : NULL};
 	memcpy(event->text, head, head_size);
-	memcpy(event->text + head_size, data, data_size);
-	memcpy(event->text + head_size + data_size, "\n\n", 2);
+	memcpy(event->text + head_size, data, size);
 	*feed->end = event;
 	feed->end = &event->next;
 	feed->size += event->size;
@@ -80,6 +80,23 @@ void nc_feed_tell(struct nc_feed *feed, const char *name, json_t *value)
 	while (feed->events->next && feed->size > NC_FEED_MAX)
 		drop_event(feed);
 	nc_feed_wake(feed);
+}
+
+void nc_feed_tell(struct nc_feed *feed, const char *name, json_t *value)
+{
+	cleanup_free char *data = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+	json_decref(value);
+	feed->n_events++;
+	if (data)
+		add_event(feed, name, data, strlen(data), NULL);
+}
+
+void nc_feed_sheet(struct nc_feed *feed, const char *name, struct nc_sheet *sheet)
+{
+	feed->n_events++;
+	if (sheet)
+		add_event(feed, name, "", 0, sheet);
 }
 
 /* What it is to send next; NULL: nothing yet. */
@@ -105,6 +122,19 @@ static size_t copy(char *data, size_t size, const char *text, size_t text_size)
 
 	memcpy(data, text, n);
 	return n;
+}
+
+/* Copies what is behind the first `at` bytes of an event, up to the end of one of its parts. */
+static size_t copy_event(char *data, size_t size, const struct nc_feed_event *event, size_t at)
+{
+	const size_t middle = event->sheet ? event->sheet->text.size : 0;
+	const size_t own = event->size - middle - strlen(EVENT_END);
+
+	if (at < own)
+		return copy(data, size, event->text + at, own - at);
+	if (at < own + middle)
+		return copy(data, size, event->sheet->text.data + (at - own), own + middle - at);
+	return copy(data, size, EVENT_END + (at - own - middle), event->size - at);
 }
 
 static ssize_t pull_events(void *source, char *data, size_t size)
@@ -133,8 +163,7 @@ static ssize_t pull_events(void *source, char *data, size_t size)
 		if (watcher->at > 0 && watcher->within != event->number)
 			return -1;
 		watcher->within = event->number;
-		n = copy(data + filled, size - filled, event->text + watcher->at,
-			event->size - watcher->at);
+		n = copy_event(data + filled, size - filled, event, watcher->at);
 		watcher->at += n;
 		filled += n;
 		if (watcher->at == event->size) {

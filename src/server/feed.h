@@ -33,6 +33,10 @@ void nc_feed_done(struct nc_feed *feed);
 /* Takes over the value. Without memory an event is missing, which its number shows. */
 void nc_feed_tell(struct nc_feed *feed, const char *name, json_t *value);
 
+/* The same of a text that is shared; NULL: no memory. */
+struct nc_sheet;
+void nc_feed_sheet(struct nc_feed *feed, const char *name, struct nc_sheet *sheet);
+
 /* What a program printed: as text if it is some, else in base64. */
 void nc_feed_output(struct nc_feed *feed, const char *stream, const char *data, size_t size);
 

@@ -502,6 +502,8 @@ static void on_piece(struct nc_exchange *exchange, const char *data, size_t size
 	if (exchange->body.error < 0)
 		return;
 	nc_buf_add(&exchange->body, data, size);
+	if (exchange->hashes)
+		nc_sha256_add(&exchange->hash, data, size);
 	http->bodies_size += size;
 	exchange->body_taken += size;
 	if (exchange->body.error == -EFBIG)

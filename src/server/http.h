@@ -20,6 +20,7 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/limits.h"
 
@@ -69,6 +70,8 @@ struct nc_exchange {
 	char part[NC_HTTP_PARTS_MAX][NC_HTTP_PART_MAX + 1];
 	size_t n_parts; /* what stands in the path for the {} of the route */
 	struct nc_buf body;
+	bool hashes; /* the body, as it comes, into this */
+	struct nc_sha256_state hash;
 	/*
 	 * A body that is taken as it comes, by a route that is run with the head (early): how many
 	 * bytes were taken, 0: none now, see nc_exchange_wake; and that it is whole. Of what comes

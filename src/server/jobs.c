@@ -16,6 +16,7 @@
 #include "server/aides.h"
 #include "server/feed.h"
 #include "server/reply.h"
+#include "server/sheet.h"
 #include "server/tracer.h"
 
 /* Less than that on the disk of the state, and nothing is begun. */
@@ -45,11 +46,11 @@ struct nc_job {
 	struct nc_quota_share share;
 	struct nc_trace trace;
 	char status[STATUS_SIZE]; /* of the reply; "": it has not ended */
-	json_t *reply;		  /* while it ends; NULL: its text is kept */
-	char *text;		  /* of the reply, a tenth of the tree's size; or NULL */
-	size_t text_size;
+	json_t *reply;		  /* while it ends */
+	struct nc_sheet *sheet; /* the same as text, a tenth of the tree's size; NULL: no memory */
 	struct nc_feed feed;
 	struct waiter *waiters;
+	bool is_kept; /* its text counts */
 	bool refused; /* over its tenant's quota: nobody is told of it */
 };
 
@@ -86,9 +87,10 @@ static void job_free(struct nc_job *job)
 		job->waiters = waiter->next;
 		free(waiter);
 	}
-	job->jobs->kept_size -= job->text_size;
+	if (job->is_kept)
+		job->jobs->kept_size -= job->sheet->text.size;
 	json_decref(job->reply);
-	free(job->text);
+	nc_sheet_unref(job->sheet);
 	free(job);
 }
 
@@ -108,25 +110,6 @@ static void forget_job(struct nc_job *job)
 	while (*place != job)
 		place = &(*place)->next;
 	forget(job->jobs, place);
-}
-
-/* What is asked for later is kept as text; without memory for that, as it is. */
-static void keep_text(struct nc_job *job)
-{
-	job->text = json_dumps(job->reply, JSON_COMPACT);
-	if (!job->text)
-		return;
-	job->text_size = strlen(job->text);
-	job->jobs->kept_size += job->text_size;
-	json_decref(job->reply);
-	job->reply = NULL;
-}
-
-/* A new reference; NULL: it has not ended, or no memory. */
-static json_t *reply_of(const struct nc_job *job)
-{
-	return job->text ? json_loadb(job->text, job->text_size, JSON_ALLOW_NUL, NULL)
-			 : json_incref(job->reply);
 }
 
 /* Forgets the oldest that have ended until there is room. */
@@ -182,15 +165,13 @@ static void answer(struct waiter *waiter)
 {
 	struct nc_job *job = waiter->job;
 	struct nc_exchange *exchange = waiter->exchange;
-	cleanup_json json_t *reply = waiter->whole ? NULL : reply_of(job);
-
 	exchange->keeper = NULL;
 	if (waiter->whole)
-		nc_reply_json(exchange, 200, nc_job_json(job, true));
+		nc_job_answer(job, exchange, 200);
 	else if (nc_streq(job->status, "internal_error") || nc_streq(job->status, "lost"))
-		refuse(reply, exchange, job->status);
+		refuse(job->reply, exchange, job->status);
 	else
-		nc_reply_json(exchange, 200, take_ptr(reply));
+		nc_reply_sheet(exchange, 200, "", job->sheet, "");
 	free(waiter);
 }
 
@@ -209,7 +190,27 @@ static void log_end(const struct nc_job *job)
 		NC_LOG_TEXT("status", job->status));
 }
 
-static void on_done(void *context, json_t *reply)
+/* What is asked for, now or later, is the text, which may have been written already. */
+static void write_text(struct nc_job *job, struct nc_buf *text)
+{
+	if (text->size == 0) {
+		text->max = SIZE_MAX;
+		nc_json_dump(job->reply, text);
+	}
+	job->sheet = nc_sheet_new(text);
+}
+
+/* For those who ask later. */
+static void keep(struct nc_job *job)
+{
+	job->is_kept = job->sheet;
+	if (job->is_kept)
+		job->jobs->kept_size += job->sheet->text.size;
+	json_decref(job->reply);
+	job->reply = NULL;
+}
+
+static void on_done(void *context, json_t *reply, struct nc_buf *text)
 {
 	struct nc_job *job = context;
 	struct nc_jobs *jobs = job->jobs;
@@ -233,8 +234,9 @@ static void on_done(void *context, json_t *reply)
 	nc_metrics_execution(server->metrics, job->reply);
 	nc_tracer_execution(server->tracer, &job->trace, job->id, box, job->reply);
 	log_end(job);
+	write_text(job, text);
 	if (job->flags & NC_JOB_EVENTS)
-		nc_feed_tell(&job->feed, "done", json_incref(job->reply));
+		nc_feed_sheet(&job->feed, "done", job->sheet);
 	while (job->waiters) {
 		struct waiter *waiter = job->waiters;
 
@@ -246,7 +248,7 @@ static void on_done(void *context, json_t *reply)
 		forget_job(job);
 		return;
 	}
-	keep_text(job);
+	keep(job);
 	make_room(jobs);
 }
 
@@ -279,35 +281,48 @@ bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *excha
 	return false;
 }
 
-/* What the request itself says; the tenant is the caller's and nobody else's. */
-static int read_request(struct nc_exchange *exchange, struct nc_request *ret_request)
+void *nc_jobs_read(const char *text, size_t size)
 {
-	static struct nc_faults faults; /* large, and of this call alone */
-	const struct nc_caller *caller = &exchange->caller;
-	int r;
+	struct nc_read_request *read = calloc(1, sizeof(*read));
 
-	faults = (struct nc_faults){0};
-	r = nc_request_parse(
-		nc_buf_text(&exchange->body), exchange->body.size, ret_request, &faults);
-	if (r == -EINVAL) {
-		nc_problem_with(exchange, 400, "bad_request", faults.fault[0].pointer,
-			"See /docs, or docs/requests.md", faults.fault[0].message,
-			json_pack("{s:o}", "faults", nc_faults_json(&faults)));
-		return r;
-	}
-	if (r < 0) {
+	if (read)
+		read->result = nc_request_parse(text, size, &read->request, &read->faults);
+	return read;
+}
+
+void nc_jobs_forget(void *what)
+{
+	struct nc_read_request *read = what;
+
+	nc_request_done(&read->request);
+	free(read);
+}
+
+bool nc_jobs_list(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study)
+{
+	const struct nc_caller *caller = &exchange->caller;
+	struct nc_read_request *read = what;
+	struct nc_request *request = &read->request;
+	struct nacre_err ignored = {0};
+
+	if (read->result == -EINVAL)
+		nc_problem_with(exchange, 400, "bad_request", read->faults.fault[0].pointer,
+			"See /docs, or docs/requests.md", read->faults.fault[0].message,
+			json_pack("{s:o}", "faults", nc_faults_json(&read->faults)));
+	else if (read->result < 0)
 		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
-		return r;
-	}
-	if (ret_request->tenant[0] && !nc_streq(ret_request->tenant, caller->tenant)) {
-		nc_request_done(ret_request);
+	else if (request->tenant[0] && !nc_streq(request->tenant, caller->tenant))
 		nc_problem(exchange, 403, "foreign_tenant", "/tenant", "Leave it out",
 			"The tenant comes from the key");
-		return -EPERM;
-	}
-	(void)snprintf(ret_request->tenant, sizeof(ret_request->tenant), "%s", caller->tenant);
-	ret_request->network.trusted = caller->role == NC_ROLE_ADMIN;
-	return 0;
+	if (exchange->status)
+		return false;
+	/* the tenant is the caller's and nobody else's */
+	(void)snprintf(request->tenant, sizeof(request->tenant), "%s", caller->tenant);
+	request->network.trusted = caller->role == NC_ROLE_ADMIN;
+	/* a policy that is not there is an answer of the engine's */
+	(void)nc_engine_study(server->setup.engine, request, study, &ignored);
+	return true;
 }
 
 static bool is_over_quota(
@@ -343,7 +358,8 @@ static struct nc_job *job_new(
 	return job;
 }
 
-static int submit(struct nc_job *job, struct nc_request *request, struct nacre_err *err)
+static int submit(struct nc_job *job, struct nc_request *request, struct nc_study *study,
+	struct nacre_err *err)
 {
 	const struct nc_listener listener = {.context = job,
 		.printed = job->flags & NC_JOB_EVENTS ? on_printed : NULL,
@@ -351,7 +367,8 @@ static int submit(struct nc_job *job, struct nc_request *request, struct nacre_e
 		.done = on_done};
 	struct nc_engine *engine = job->jobs->server->setup.engine;
 	const struct nc_box_limits *limits;
-	int r = nc_engine_submit(engine, request, -EBADF, &listener, &job->execution, err);
+	int r = nc_engine_submit(engine, request, study->terms ? study : NULL, -EBADF, &listener,
+		&job->execution, err);
 
 	if (r < 0)
 		return r;
@@ -362,15 +379,18 @@ static int submit(struct nc_job *job, struct nc_request *request, struct nacre_e
 	return 0;
 }
 
-struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange, unsigned int flags)
+bool nc_jobs_admit(struct nc_jobs *jobs, struct nc_exchange *exchange)
 {
-	cleanup_request struct nc_request request = {0};
+	return nc_jobs_have_room(jobs->server, exchange) &&
+	       !is_over_quota(jobs->server, exchange, NULL);
+}
+
+struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
+	struct nc_request *request, struct nc_study *study, unsigned int flags)
+{
 	struct nacre_err err = {0};
 	struct nc_job *job;
 
-	if (!nc_jobs_have_room(jobs->server, exchange) ||
-		is_over_quota(jobs->server, exchange, NULL) || read_request(exchange, &request) < 0)
-		return NULL;
 	make_room(jobs);
 	job = jobs->count < NC_HTTP_JOBS_MAX ? job_new(jobs, exchange, flags) : NULL;
 	if (!job) {
@@ -379,7 +399,7 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 		nc_reply_retry(exchange, 1);
 		return NULL;
 	}
-	if (submit(job, &request, &err) < 0) {
+	if (submit(job, request, study, &err) < 0) {
 		nc_problem_err(exchange, &err);
 		free(job);
 		return NULL;
@@ -430,16 +450,36 @@ static const char *state_of(const struct nc_job *job)
 							: "queued";
 }
 
-json_t *nc_job_json(const struct nc_job *job, bool with_reply)
+static json_t *job_json(const struct nc_job *job)
 {
-	cleanup_json json_t *value = json_pack("{s:s, s:s, s:s?, s:s, s:s}", "id", job->id, "state",
-		state_of(job), "status", job->status[0] ? job->status : NULL, "created",
-		job->created, "tenant", job->tenant);
+	return json_pack("{s:s, s:s, s:s?, s:s, s:s}", "id", job->id, "state", state_of(job),
+		"status", job->status[0] ? job->status : NULL, "created", job->created, "tenant",
+		job->tenant);
+}
 
-	if (with_reply && json_object_set_new(
-				  value, "reply", job->execution ? json_null() : reply_of(job)) < 0)
-		return NULL;
-	return take_ptr(value);
+void nc_job_answer(const struct nc_job *job, struct nc_exchange *exchange, unsigned int status)
+{
+	nc_buf_cleanup struct nc_buf head = NC_BUF(4096);
+	cleanup_json json_t *value = job_json(job);
+
+	if (job->execution || !job->sheet) {
+		(void)json_object_set_new(value, "reply", json_null());
+		nc_reply_json(exchange, status, take_ptr(value));
+		return;
+	}
+	nc_json_dump(value, &head);
+	if (head.error < 0) {
+		nc_reply_json(exchange, status, NULL);
+		return;
+	}
+	head.data[head.size - 1] = ',';
+	nc_buf_adds(&head, "\"reply\":");
+	nc_reply_sheet(exchange, status, nc_buf_text(&head), job->sheet, "}");
+}
+
+void nc_job_tell(const struct nc_job *job, struct nc_exchange *exchange, unsigned int status)
+{
+	nc_reply_json(exchange, status, job_json(job));
 }
 
 json_t *nc_jobs_json(
@@ -450,7 +490,7 @@ json_t *nc_jobs_json(
 	for (const struct nc_job *job = jobs->first; job && json_array_size(list) < limit;
 		job = job->next)
 		if (is_of(job, caller) && (!*state || nc_streq(state, state_of(job))) &&
-			json_array_append_new(list, nc_job_json(job, false)) < 0)
+			json_array_append_new(list, job_json(job)) < 0)
 			return NULL;
 	return take_ptr(list);
 }

@@ -9,6 +9,8 @@
 #ifndef NC_JOBS_H
 #define NC_JOBS_H
 
+#include "engine/request.h"
+#include "engine/study.h"
 #include "server/server.h"
 
 struct nc_job;
@@ -28,27 +30,45 @@ enum nc_job_flag {
  */
 bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *exchange);
 
+/* Whether one more of the caller's may be asked for. false: the exchange was answered. */
+bool nc_jobs_admit(struct nc_jobs *jobs, struct nc_exchange *exchange);
+
 /*
- * Begins one for the caller of an exchange, from the body of it. NULL: the exchange was answered
- * with what is wrong.
+ * The body of a request for one (server/intake.h): read, then completed with what the caller is,
+ * and what is to be studied of it; false: it was answered.
  */
-struct nc_job *nc_jobs_begin(
-	struct nc_jobs *jobs, struct nc_exchange *exchange, unsigned int flags);
+struct nc_read_request {
+	int result; /* of nc_request_parse() */
+	struct nc_request request;
+	struct nc_faults faults;
+};
+void *nc_jobs_read(const char *text, size_t size);
+void nc_jobs_forget(void *what);
+bool nc_jobs_list(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study);
+
+/*
+ * Begins one for the caller of an exchange; takes over request and study. NULL: the exchange was
+ * answered with what is wrong.
+ */
+struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
+	struct nc_request *request, struct nc_study *study, unsigned int flags);
 
 /* The job of the caller's tenant (an admin's: of any); NULL: none. */
 struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id);
 
 const char *nc_job_id(const struct nc_job *job);
 
-/* {"id", "state", "status", "created", "reply"}; with or without the reply. */
-json_t *nc_job_json(const struct nc_job *job, bool with_reply);
+/* Answers with {"id", "state", "status", "created", "tenant", "reply"}; or without the reply. */
+void nc_job_answer(const struct nc_job *job, struct nc_exchange *exchange, unsigned int status);
+void nc_job_tell(const struct nc_job *job, struct nc_exchange *exchange, unsigned int status);
 
 /* Those of the caller, the newest first, of a state ("": any), at most limit. */
 json_t *nc_jobs_json(const struct nc_jobs *jobs, const struct nc_caller *caller, const char *state,
 	size_t limit);
 
 /*
- * Answers the exchange when it has ended: with the reply alone, or with nc_job_json() after at most
+ * Answers the exchange when it has ended: with the reply alone, or as nc_job_answer() after at most
  * timeout_ms.
  */
 void nc_job_reply(struct nc_job *job, struct nc_exchange *exchange);

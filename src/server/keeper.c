@@ -29,6 +29,7 @@ const char *const nc_aide_names[NC_AIDE_MAX] = {
 	[NC_AIDE_RECORDER] = "recorder",
 	[NC_AIDE_EGRESS] = "egress",
 	[NC_AIDE_ARCHIVE] = "archive",
+	[NC_AIDE_ANALYST] = "analyst",
 	[NC_AIDE_COURIER] = "courier",
 	[NC_AIDE_EXPORTER] = "exporter",
 };

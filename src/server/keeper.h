@@ -23,6 +23,7 @@ enum nc_aide {
 	NC_AIDE_RECORDER, /* first: others read what it makes */
 	NC_AIDE_EGRESS,
 	NC_AIDE_ARCHIVE,
+	NC_AIDE_ANALYST,
 	NC_AIDE_COURIER,
 	NC_AIDE_EXPORTER,
 	NC_AIDE_MAX,

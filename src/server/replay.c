@@ -79,7 +79,7 @@ static void make_room(struct nc_replays *replays)
 }
 
 /* Method, path and body: what makes two requests the same. */
-static void digest(const struct nc_exchange *exchange, unsigned char out[static NC_SHA256_SIZE])
+static void digest(struct nc_exchange *exchange, unsigned char out[static NC_SHA256_SIZE])
 {
 	unsigned char parts[2 * NC_SHA256_SIZE];
 	char line[NC_HTTP_TARGET_MAX + 16];
@@ -87,7 +87,7 @@ static void digest(const struct nc_exchange *exchange, unsigned char out[static 
 	(void)snprintf(
 		line, sizeof(line), "%s %s?%s", exchange->method, exchange->path, exchange->query);
 	nc_sha256(line, strlen(line), parts);
-	nc_sha256(nc_buf_text(&exchange->body), exchange->body.size, parts + NC_SHA256_SIZE);
+	nc_sha256_end(&exchange->hash, parts + NC_SHA256_SIZE);
 	nc_sha256(parts, sizeof(parts), out);
 }
 
@@ -130,6 +130,13 @@ static bool is_key(const char *key)
 		if (key[i] <= ' ' || key[i] >= 0x7f)
 			return false;
 	return size > 0 && size <= NC_REPLAY_KEY_MAX;
+}
+
+void nc_replay_expect(struct nc_exchange *exchange)
+{
+	exchange->hashes = nc_exchange_header(exchange, "Idempotency-Key");
+	if (exchange->hashes)
+		nc_sha256_begin(&exchange->hash);
 }
 
 bool nc_replay_begin(struct nc_replays *replays, struct nc_exchange *exchange)

@@ -12,6 +12,9 @@ struct nc_replays;
 struct nc_replays *nc_replays_new(void); /* NULL: no memory */
 void nc_replays_free(struct nc_replays *replays);
 
+/* Its head is there: its body is hashed as it comes, if it has the header. */
+void nc_replay_expect(struct nc_exchange *exchange);
+
 /*
  * The body is there. true: go on, and the reply is kept; false: it was answered, by the reply of
  * the first or by a problem. A request without the header goes on.

@@ -12,13 +12,14 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "server/replay.h"
+#include "server/sheet.h"
 
 #define JSON_TYPE "application/json"
 #define PROBLEM_TYPE "application/problem+json"
 #define STREAM_BLOCK 16384
 /* Smaller is not worth it, larger would hold up everybody else. */
 #define GZIP_LEAST 1024U
-#define GZIP_MOST (4U * 1024 * 1024)
+#define GZIP_MOST (512U * 1024)
 #define GZIP_LEVEL 1
 /* zlib's windowBits: 15, and a gzip head instead of its own */
 #define GZIP_WINDOW (15 + 16)
@@ -138,6 +139,45 @@ void nc_reply_bytes(struct nc_exchange *exchange, unsigned int status, const cha
 	send_bytes(exchange, status, type, copy, size);
 }
 
+/* A reply of three parts, of which libmicrohttpd has the first and the last in its own memory. */
+struct parts {
+	struct nc_sheet *sheet;
+	char short_ones[];
+};
+
+static void parts_free(void *cls)
+{
+	struct parts *parts = cls;
+
+	nc_sheet_unref(parts->sheet);
+	free(parts);
+}
+
+static struct MHD_Response *response_of(
+	const char *before, struct nc_sheet *sheet, const char *behind)
+{
+	const size_t first = strlen(before), last = strlen(behind);
+	struct parts *parts = malloc(sizeof(*parts) + first + last + 1);
+	struct MHD_IoVec pieces[3];
+	struct MHD_Response *response;
+	unsigned int n = 0;
+
+	if (!parts)
+		return NULL;
+	parts->sheet = nc_sheet_ref(sheet);
+	memcpy(parts->short_ones, before, first);
+	memcpy(parts->short_ones + first, behind, last);
+	if (first > 0)
+		pieces[n++] = (struct MHD_IoVec){parts->short_ones, first};
+	pieces[n++] = (struct MHD_IoVec){sheet->text.data, sheet->text.size};
+	if (last > 0)
+		pieces[n++] = (struct MHD_IoVec){parts->short_ones + first, last};
+	response = MHD_create_response_from_iovec(pieces, n, parts_free, parts);
+	if (!response)
+		parts_free(parts);
+	return response;
+}
+
 static void reply_value(
 	struct nc_exchange *exchange, unsigned int status, const char *type, json_t *value)
 {
@@ -153,6 +193,29 @@ static void reply_value(
 void nc_reply_json(struct nc_exchange *exchange, unsigned int status, json_t *value)
 {
 	reply_value(exchange, status, JSON_TYPE, value);
+}
+
+void nc_reply_sheet(struct nc_exchange *exchange, unsigned int status, const char *before,
+	struct nc_sheet *sheet, const char *behind)
+{
+	nc_buf_cleanup struct nc_buf whole = NC_BUF(NC_REPLAY_SIZE_MAX);
+
+	if (!sheet) {
+		answer(exchange, status, NULL, NULL);
+		return;
+	}
+	exchange->reply_size = strlen(before) + sheet->text.size + strlen(behind);
+	/* what is small may be compressed, or kept for whoever asks again */
+	if (exchange->reply_size <= (exchange->replay ? NC_REPLAY_SIZE_MAX : GZIP_MOST)) {
+		nc_buf_adds(&whole, before);
+		nc_buf_add(&whole, sheet->text.data, sheet->text.size);
+		nc_buf_adds(&whole, behind);
+		nc_reply_bytes(exchange, status, JSON_TYPE, nc_buf_text(&whole), whole.size);
+		return;
+	}
+	if (exchange->replay)
+		nc_replay_keep(exchange, status, JSON_TYPE, NULL, exchange->reply_size);
+	answer(exchange, status, response_of(before, sheet, behind), JSON_TYPE);
 }
 
 void nc_reply_empty(struct nc_exchange *exchange, unsigned int status)

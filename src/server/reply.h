@@ -12,6 +12,11 @@ void nc_reply_json(struct nc_exchange *exchange, unsigned int status, json_t *va
 void nc_reply_bytes(struct nc_exchange *exchange, unsigned int status, const char *type,
 	const void *data, size_t size);
 
+/* JSON: a text that is shared, between two short ones that are copied. NULL answers 500. */
+struct nc_sheet;
+void nc_reply_sheet(struct nc_exchange *exchange, unsigned int status, const char *before,
+	struct nc_sheet *sheet, const char *behind);
+
 void nc_reply_empty(struct nc_exchange *exchange, unsigned int status);
 
 /*

@@ -11,11 +11,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/analysts.h"
 #include "policy/book.h"
 #include "server/aides.h"
 #include "server/alerts.h"
 #include "server/archive.h"
 #include "server/gate.h"
+#include "server/intake.h"
 #include "server/jobs.h"
 #include "server/listen.h"
 #include "server/ready.h"
@@ -26,6 +28,7 @@
 #include "server/socket.h"
 #include "server/tls.h"
 #include "server/tracer.h"
+#include "server/turns.h"
 
 #define TICK_MS 1000
 /* Without a request, until free memory is given back. */
@@ -134,6 +137,8 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 		nc_problem(exchange, 415, "not_json", "Content-Type",
 			"Send Content-Type: application/json", "The body has to be JSON");
 	}
+	if (exchange->status == 0 && route && route->flags & NC_ROUTE_CREATES)
+		nc_replay_expect(exchange);
 	return route ? route->body_max : 0;
 }
 
@@ -199,6 +204,7 @@ static void generation_free(struct nc_generation *generation)
 static void retire(struct nc_server *server)
 {
 	while (server->generation && server->generation->next && nc_jobs_open(server->jobs) == 0 &&
+		nc_analysts_open(server->analysts) == 0 &&
 		nc_sandboxes_count(server->sandboxes) == 0) {
 		struct nc_generation *old = server->generation->next;
 
@@ -248,6 +254,7 @@ static void on_tick(uv_timer_t *timer)
 	struct nc_server *server = timer->data;
 
 	nc_aides_tick(server->aides);
+	nc_analysts_tick(server->analysts);
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
@@ -346,6 +353,7 @@ static int make_parts(struct nc_server *server)
 	server->tracer =
 		server->metrics ? nc_tracer_new(server->setup.exporter_fd, server->metrics) : NULL;
 	server->ready = nc_ready_new(server->setup.engine);
+	server->turns = nc_turns_new(server->setup.loop);
 	server->tick = calloc(1, sizeof(*server->tick));
 	if (server->tick) {
 		(void)uv_timer_init(server->setup.loop, server->tick); /* cannot fail */
@@ -353,7 +361,7 @@ static int make_parts(struct nc_server *server)
 	}
 	return server->metrics && server->quotas && server->replays && server->jobs &&
 			       server->alerts && server->aides && server->tracer && server->ready &&
-			       server->tick
+			       server->turns && server->tick
 		       ? 0
 		       : -ENOMEM;
 }
@@ -384,6 +392,9 @@ static int begin(struct nc_server *server)
 
 	if (r == 0)
 		r = make_token(server);
+	if (r == 0)
+		r = nc_analysts_new(
+			setup->loop, setup->keeper.place_fd[NC_AIDE_ANALYST], &server->analysts);
 	if (r == 0 && setup->archive_fd >= 0)
 		r = nc_archive_new(setup->loop, setup->archive_fd, &server->archive);
 	if (r == 0 && setup->snapshots_fd >= 0)
@@ -438,6 +449,7 @@ void nc_server_free(struct nc_server *server)
 		return;
 	server->sandboxes = NULL; /* they have gone before */
 	nc_listeners_free(server->listeners);
+	nc_intakes_drop(server);
 	nc_http_free(server->http);
 	if (server->setup.tls)
 		nc_tls_end(server->setup.tls);
@@ -447,8 +459,10 @@ void nc_server_free(struct nc_server *server)
 	nc_transfers_drop(server);
 	nc_watches_drop(server);
 	nc_channels_drop(server);
+	nc_analysts_free(server->analysts);
 	nc_snapshots_free(server->snapshots);
 	nc_ready_free(server->ready);
+	nc_turns_free(server->turns);
 	nc_replays_free(server->replays);
 	nc_aides_free(server->aides);
 	nc_alerts_free(server->alerts);

@@ -16,6 +16,7 @@
 #include "server/route.h"
 
 struct nc_aides;
+struct nc_analysts;
 struct nc_alerts;
 struct nc_archive;
 struct nc_book;
@@ -23,6 +24,7 @@ struct nc_channel;
 struct nc_generation;
 struct nc_jobs;
 struct nc_listeners;
+struct nc_intake;
 struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
@@ -31,6 +33,7 @@ struct nc_socket;
 struct nc_tls;
 struct nc_tracer;
 struct nc_transfer;
+struct nc_turns;
 struct nc_wait;
 struct nc_watch;
 
@@ -68,7 +71,10 @@ struct nc_server {
 	struct nc_book *policies;
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
 	struct nc_sandboxes *sandboxes;
-	struct nc_wait *waits;	     /* exchanges that wait for one */
+	struct nc_wait *waits;	   /* exchanges that wait for one */
+	struct nc_intake *intakes; /* of bodies */
+	struct nc_analysts *analysts;
+	struct nc_turns *turns;
 	struct nc_channel *channels; /* of commands in them */
 	size_t channels_size;
 	struct nc_watch *watches;      /* of files in sandboxes */

@@ -112,7 +112,7 @@ int nc_record_blob_fd(struct nc_record *record, int memory_fd)
 	return send_message(record, &out, &memory_fd, 1, true);
 }
 
-static int send_sealed(struct nc_record *record, const void *data, size_t size)
+int nc_record_seal(const void *data, size_t size)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	cleanup_close int fd = memfd_create("blob", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -123,7 +123,14 @@ static int send_sealed(struct nc_record *record, const void *data, size_t size)
 	r = nc_fd_write_all(fd, data, size);
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, seals) < 0)
 		r = -errno;
-	return r < 0 ? r : nc_record_blob_fd(record, fd);
+	return r < 0 ? r : take_fd(fd);
+}
+
+static int send_sealed(struct nc_record *record, const void *data, size_t size)
+{
+	cleanup_close int fd = nc_record_seal(data, size);
+
+	return fd < 0 ? fd : nc_record_blob_fd(record, fd);
 }
 
 int nc_record_blob(struct nc_record *record, const void *data, size_t size)

@@ -57,6 +57,9 @@ int nc_record_note(
 /* Bytes to keep; the answer is their digest. Long ones travel in memory that is sealed. */
 int nc_record_blob(struct nc_record *record, const void *data, size_t size);
 
+/* A copy as such memory; the caller owns the descriptor. -errno. */
+int nc_record_seal(const void *data, size_t size);
+
 /* The same for a memfd of the caller's, which stays his and is sealed against change. */
 int nc_record_blob_fd(struct nc_record *record, int memory_fd);
 

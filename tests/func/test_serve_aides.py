@@ -17,7 +17,7 @@ from test_network import host  # noqa: F401: a fixture
 from test_network_terms import fetch
 from test_sandboxes import Sandbox
 
-ALL = ("recorder", "egress", "archive", "courier", "exporter")
+ALL = ("recorder", "egress", "archive", "analyst", "courier", "exporter")
 
 
 class Receiver(http.server.ThreadingHTTPServer):
@@ -216,7 +216,7 @@ def test_the_keeper_has_little(tmp_path):
         # CAP_DAC_OVERRIDE, CAP_SETGID, CAP_SETUID, CAP_SETPCAP
         assert "NoNewPrivs:\t1" in status and "CapEff:\t00000000000001c2" in status and "CapBnd:\t0000000000000000" in status
         sockets = descriptors(pid).values()
-        assert len([name for name in sockets if name.startswith("socket:")]) == 4  # three places and the witness: nothing that listens
+        assert len([name for name in sockets if name.startswith("socket:")]) == 5  # four places and the witness: nothing that listens
 
 
 def test_a_recorder_that_hangs_holds_up_nobody_else(tmp_path):

@@ -242,7 +242,7 @@ static int run(enum nc_filter which, enum nc_filter_variant variant, const struc
 /* ---- what is expected ---- */
 
 static const char *const profiles[] = {"container", "shared", "process", "alone", "init", "worker",
-	"spawner", "recorder", "server", "egress", "courier"};
+	"spawner", "recorder", "server", "egress", "courier", "analyst"};
 
 /* Those of boxes come first, then nacre-init's; the rest have no reporting variant. */
 #define BOXES NC_FILTER_INIT
@@ -1314,6 +1314,34 @@ static void what_the_courier_may(void **state)
 	assert_true(check_plain(NC_FILTER_COURIER, trials, unit_count(trials)) > 0);
 }
 
+static void what_the_analyst_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_recvmsg, {no}},
+		{ALLOWED, SYS_sendmsg, {no}},
+		{ALLOWED, SYS_setpriority, {0, 0, 0}},
+		{REFUSED, SYS_setpriority, {0, 1, 0}},
+		{REFUSED, SYS_openat, {no}},
+		{REFUSED, SYS_newfstatat, {no}},
+		{REFUSED, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0}},
+		{REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_mprotect, {0, 0, PROT_EXEC}},
+		{REFUSED, SYS_memfd_create, {0}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_clone, {SIGCHLD}},
+		{REFUSED, SYS_clone, {CLONE_THREAD}},
+		{REFUSED, SYS_prlimit64, {0, 0, 1}},
+		{REFUSED, SYS_kill, {1UL << 30, 0}},
+		{REFUSED, SYS_ptrace, {no}},
+	};
+
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_ANALYST, 20, 32);
+	assert_true(check_plain(NC_FILTER_ANALYST, trials, unit_count(trials)) > 0);
+}
+
 static void what_the_recorder_may(void **state)
 {
 	static char bytes[64];
@@ -1656,6 +1684,7 @@ int main(void)
 		unit_test_fds(the_egress_has_its_calls_and_no_others),
 		unit_test_fds(what_the_egress_may),
 		unit_test_fds(what_the_courier_may),
+		unit_test_fds(what_the_analyst_may),
 		unit_test_fds(threads_of_the_worker_work),
 #endif
 		unit_test_fds(signals_to_itself_only),

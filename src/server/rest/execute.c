@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/parse.h"
 #include "base/text.h"
 #include "server/feed.h"
+#include "server/intake.h"
 #include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/rest.h"
@@ -27,59 +27,68 @@ bool nc_rest_number(struct nc_exchange *exchange, const char *name, uint64_t pre
 }
 
 /* Whether it asks for events: by its Accept header, or by "stream": true. */
-static bool wants_events(const struct nc_exchange *exchange)
+static bool wants_events(const struct nc_exchange *exchange, const struct nc_request *request)
 {
 	const char *accept = nc_exchange_header(exchange, "Accept");
-	cleanup_json json_t *body = NULL;
-	struct nacre_err err = {0};
 
-	if (accept && strcasestr(accept, "text/event-stream"))
-		return true;
-	if (!memmem(nc_buf_text(&exchange->body), exchange->body.size, "\"stream\"", 8))
-		return false;
-	/* what is no fair request is found later, and answered then */
-	if (nc_json_count(exchange->body.data, exchange->body.size) > NC_REQUEST_VALUES_MAX ||
-		nc_json_parse(exchange->body.data, exchange->body.size, &body, &err) < 0)
-		return false;
-	return json_is_true(json_object_get(body, "stream"));
+	return request->stream || (accept && strcasestr(accept, "text/event-stream"));
+}
+
+static void execute(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study)
+{
+	struct nc_request *request = &((struct nc_read_request *)what)->request;
+	bool events = wants_events(exchange, request);
+	unsigned int flags = !events		? NC_JOB_WAITED
+			     : exchange->replay ? NC_JOB_EVENTS
+						: NC_JOB_EVENTS | NC_JOB_HEARD;
+	struct nc_job *job = nc_jobs_begin(server->jobs, exchange, request, study, flags);
+	char location[96];
+
+	if (!job)
+		return;
+	if (events && exchange->replay) {
+		/* who sends it again is led to the same events */
+		(void)snprintf(location, sizeof(location), "/v1/jobs/%s/events", nc_job_id(job));
+		nc_reply_json(exchange, 303, json_pack("{s:s}", "id", nc_job_id(job)));
+		nc_reply_header(exchange, "Location", location);
+	} else if (events) {
+		nc_job_watch(job, exchange, 0);
+	} else {
+		nc_job_reply(job, exchange);
+	}
 }
 
 NC_REST(execute)
 {
-	bool events = wants_events(exchange);
-	char location[96];
-	struct nc_job *job;
+	static const struct nc_intake_plan plan = {
+		nc_jobs_read, nc_jobs_forget, nc_jobs_list, execute};
 
-	if (events && exchange->replay) {
-		/* who sends it again is led to the same events */
-		job = nc_jobs_begin(server->jobs, exchange, NC_JOB_EVENTS);
-		if (!job)
-			return;
-		(void)snprintf(location, sizeof(location), "/v1/jobs/%s/events", nc_job_id(job));
-		nc_reply_json(exchange, 303, json_pack("{s:s}", "id", nc_job_id(job)));
-		nc_reply_header(exchange, "Location", location);
-		return;
-	}
-	job = nc_jobs_begin(
-		server->jobs, exchange, events ? NC_JOB_EVENTS | NC_JOB_HEARD : NC_JOB_WAITED);
-	if (!job)
-		return;
-	if (events)
-		nc_job_watch(job, exchange, 0);
-	else
-		nc_job_reply(job, exchange);
+	if (nc_jobs_admit(server->jobs, exchange))
+		nc_intake_begin(server, exchange, &plan);
 }
 
-NC_REST(jobs_create)
+static void create_job(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study)
 {
-	struct nc_job *job = nc_jobs_begin(server->jobs, exchange, NC_JOB_EVENTS);
+	struct nc_job *job = nc_jobs_begin(server->jobs, exchange,
+		&((struct nc_read_request *)what)->request, study, NC_JOB_EVENTS);
 	char location[96];
 
 	if (!job)
 		return;
 	(void)snprintf(location, sizeof(location), "/v1/jobs/%s", nc_job_id(job));
-	nc_reply_json(exchange, 202, nc_job_json(job, true));
+	nc_job_answer(job, exchange, 202);
 	nc_reply_header(exchange, "Location", location);
+}
+
+NC_REST(jobs_create)
+{
+	static const struct nc_intake_plan plan = {
+		nc_jobs_read, nc_jobs_forget, nc_jobs_list, create_job};
+
+	if (nc_jobs_admit(server->jobs, exchange))
+		nc_intake_begin(server, exchange, &plan);
 }
 
 NC_REST(jobs_list)
@@ -124,7 +133,7 @@ NC_REST(jobs_get)
 	const struct nc_job *job = nc_jobs_find(server->jobs, &exchange->caller, exchange->part[0]);
 
 	if (job)
-		nc_reply_json(exchange, 200, nc_job_json(job, true));
+		nc_job_answer(job, exchange, 200);
 	else
 		nc_rest_past_job(server, exchange);
 }
@@ -156,5 +165,5 @@ NC_REST(jobs_cancel)
 	if (!job)
 		return;
 	nc_job_cancel(job);
-	nc_reply_json(exchange, 202, nc_job_json(job, false));
+	nc_job_tell(job, exchange, 202);
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "engine/sandbox.h"
 #include "server/feed.h"
+#include "server/intake.h"
 #include "server/jobs.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
@@ -169,22 +170,22 @@ struct nc_process *nc_rest_process(struct nc_server *server, struct nc_exchange 
 	return process;
 }
 
+static void refuse_json(struct nc_exchange *exchange, const struct nacre_err *err)
+{
+	nc_problem(exchange, 400, "bad_request", "", "See /docs", "%s", err->message);
+}
+
 json_t *nc_rest_body(struct nc_exchange *exchange)
 {
-	struct nacre_err err = {0};
-	json_t *body = NULL;
+	struct nc_read_json *read = nc_read_json(nc_buf_text(&exchange->body), exchange->body.size);
+	json_t *body = read ? take_ptr(read->value) : NULL;
 
-	if (exchange->body.size == 0)
-		return json_object();
-	if (nc_json_count(exchange->body.data, exchange->body.size) > NC_REQUEST_VALUES_MAX) {
-		nc_problem(
-			exchange, 400, "bad_request", NULL, NULL, "The body has too many values");
-		return NULL;
-	}
-	if (nc_json_parse(exchange->body.data, exchange->body.size, &body, &err) < 0) {
-		nc_problem(exchange, 400, "bad_request", "", "See /docs", "%s", err.message);
-		return NULL;
-	}
+	if (!read)
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+	else if (!body)
+		refuse_json(exchange, &read->err);
+	if (read)
+		nc_read_json_forget(read);
 	return body;
 }
 
@@ -633,7 +634,7 @@ static void on_ended(void *context, struct nc_process *process)
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
-	struct nc_sandbox *sandbox, json_t *body)
+	struct nc_sandbox *sandbox, json_t *body, const struct nc_study_text *found)
 {
 	static struct nc_faults faults;
 	struct nc_channel *channel = channel_new(server);
@@ -648,7 +649,7 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 		return;
 	}
 	faults = (struct nc_faults){0};
-	r = nc_sandbox_exec(sandbox, body, &listener, &process, &faults, &err);
+	r = nc_sandbox_exec(sandbox, body, found, &listener, &process, &faults, &err);
 	if (r < 0) {
 		channel_drop(channel);
 		refuse(exchange, r, &faults, &err);
@@ -673,29 +674,93 @@ NC_REST(commands_events)
 		nc_feed_watch(&channel->feed, exchange, last);
 }
 
-NC_REST(commands_create)
+/* The body of a command: its JSON, and the line of shell that it comes to. */
+struct command {
+	struct nc_read_json *read;
+	struct nc_buf line;
+	struct nc_faults faults;
+	struct nacre_err err;
+	int result;
+};
+
+static void forget_command(void *what)
+{
+	struct command *command = what;
+
+	if (command->read)
+		nc_read_json_forget(command->read);
+	nc_buf_done(&command->line);
+	free(command);
+}
+
+static void *read_command(const char *text, size_t size)
+{
+	struct command *command = calloc(1, sizeof(*command));
+
+	if (!command)
+		return NULL;
+	command->line = (struct nc_buf)NC_BUF(NC_SANDBOX_LINE_MAX);
+	command->read = nc_read_json(text, size);
+	command->result = !command->read ? -ENOMEM
+			  : command->read->value
+				  ? nc_sandbox_line(command->read->value, &command->line,
+					    &command->faults, &command->err)
+				  : 0;
+	return command;
+}
+
+static bool list_command_line(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study)
+{
+	struct command *command = what;
+	const struct nc_sandbox *sandbox;
+
+	if (command->result == -ENOMEM && !command->read)
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+	else if (!command->read->value)
+		refuse_json(exchange, &command->read->err);
+	else if (command->result < 0)
+		refuse(exchange, command->result, &command->faults, &command->err);
+	sandbox = exchange->status ? NULL : nc_rest_sandbox(server, exchange);
+	if (!sandbox)
+		return false;
+	study->terms = nc_sandbox_terms(sandbox);
+	nc_study_add(study, NC_SHELL, NULL, nc_buf_text(&command->line), command->line.size);
+	return true;
+}
+
+static void run_command(
+	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study)
 {
 	static struct nc_faults faults;
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
-	cleanup_json json_t *body =
-		sandbox && nc_jobs_have_room(server, exchange) ? nc_rest_body(exchange) : NULL;
+	json_t *body = ((struct command *)what)->read->value;
 	bool background = json_is_true(json_object_get(body, "background"));
-	struct nc_wait *wait = body && !background ? nc_wait_new(server, exchange) : NULL;
+	struct nc_wait *wait = sandbox && !background ? nc_wait_new(server, exchange) : NULL;
 	const struct nc_process_listener listener = {.context = wait, .ended = on_ended};
 	struct nc_process *process;
 	struct nacre_err err = {0};
 	int r;
 
-	if (body && background)
-		run_in_background(server, exchange, sandbox, body);
+	if (sandbox && background)
+		run_in_background(server, exchange, sandbox, body, &study->text[0]);
 	if (!wait)
 		return;
 	faults = (struct nc_faults){0};
-	r = nc_sandbox_exec(sandbox, body, &listener, &process, &faults, &err);
+	r = nc_sandbox_exec(sandbox, body, &study->text[0], &listener, &process, &faults, &err);
 	if (r < 0)
 		refuse(settle(wait), r, &faults, &err);
 	else
 		wait->process = process;
+}
+
+NC_REST(commands_create)
+{
+	static const struct nc_intake_plan plan = {
+		read_command, forget_command, list_command_line, run_command};
+
+	if (nc_rest_sandbox(server, exchange) && nc_jobs_have_room(server, exchange))
+		nc_intake_begin(server, exchange, &plan);
 }
 
 static bool list_command(void *context, struct nc_process *process)

@@ -16,6 +16,7 @@
 #include "server/ready.h"
 #include "server/reply.h"
 #include "server/rest/rest.h"
+#include "server/turns.h"
 
 #define METRICS_MAX (4U * 1024 * 1024)
 
@@ -130,6 +131,9 @@ NC_REST(metrics)
 		metrics, NC_METRIC_CONNECTIONS, (double)nc_http_connections(server->http), NULL);
 	nc_metrics_set(
 		metrics, NC_METRIC_UPTIME, (double)(nc_clock_ns() - server->began_ns) / 1e9, NULL);
+	nc_metrics_set(metrics, NC_METRIC_LONGEST_TURN,
+		(double)nc_turns_longest_ns(server->turns) / 1e9, NULL);
+	nc_metrics_set(metrics, NC_METRIC_SLOW_TURNS, (double)nc_turns_slow(server->turns), NULL);
 	nc_metrics_set(metrics, NC_METRIC_BUILD, 1, version);
 	nc_aides_count(server->aides);
 	set_network(server);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/analysts.h"
 #include "engine/sandbox.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
@@ -32,12 +33,20 @@ struct terminal {
 	struct nc_buf input; /* that it has not taken yet */
 	size_t input_at;
 	uint64_t began_ns;
+	/* while its command is studied */
+	json_t *body;
+	struct nc_buf line;
+	struct nc_study study;
 };
 
 static void terminal_free(struct terminal *terminal)
 {
 	if (terminal->server->sandboxes)
 		nc_sandboxes_forget(terminal->server->sandboxes, terminal);
+	nc_analysts_forget(&terminal->study);
+	nc_study_done(&terminal->study);
+	nc_buf_done(&terminal->line);
+	json_decref(terminal->body);
 	nc_buf_done(&terminal->input);
 	free(terminal);
 }
@@ -129,30 +138,76 @@ static const char *code_of(int error)
 				      : "internal_error";
 }
 
-static void begin(struct terminal *terminal, json_t *body)
+static void refuse_start(struct terminal *terminal, int r, const struct nc_faults *faults,
+	const struct nacre_err *err)
 {
-	static struct nc_faults faults;
-	const struct nc_process_listener listener = listener_of(terminal);
+	if (r == -EINVAL && faults->count > 0)
+		refuse(terminal, "bad_request", faults->fault[0].message);
+	else
+		refuse(terminal, code_of(r), err->message);
+}
+
+static struct nc_sandbox *find_sandbox(struct terminal *terminal)
+{
 	struct nc_sandbox *sandbox =
 		nc_sandbox_find(terminal->server->sandboxes, NULL, terminal->sandbox);
+
+	if (!sandbox)
+		refuse(terminal, "no_sandbox", "The sandbox has ended");
+	return sandbox;
+}
+
+static void on_studied(void *context)
+{
+	static struct nc_faults faults;
+	struct terminal *terminal = context;
+	const struct nc_process_listener listener = listener_of(terminal);
+	struct nc_sandbox *sandbox = find_sandbox(terminal);
 	struct nacre_err err = {0};
 	int r;
 
-	if (!sandbox) {
-		refuse(terminal, "no_sandbox", "The sandbox has ended");
-		return;
+	if (sandbox) {
+		faults = (struct nc_faults){0};
+		r = nc_sandbox_exec(sandbox, terminal->body, &terminal->study.text[0], &listener,
+			&terminal->process, &faults, &err);
+		if (r < 0)
+			refuse_start(terminal, r, &faults, &err);
+		else
+			tell(terminal, json_pack("{s:s, s:o}", "type", "started", "command",
+					       nc_process_json(terminal->process, false)));
 	}
+	nc_socket_hold(terminal->socket, false);
+}
+
+/* What follows the start waits until its command is studied. */
+static void begin(struct terminal *terminal, json_t *body)
+{
+	static struct nc_faults faults;
+	const struct nc_sandbox *sandbox = find_sandbox(terminal);
+	struct nacre_err err = {0};
+	int r;
+
+	if (!sandbox)
+		return;
 	if (!json_object_get(body, "keep_input") && !json_object_get(body, "input"))
 		(void)json_object_set_new(body, "keep_input", json_true());
 	faults = (struct nc_faults){0};
-	r = nc_sandbox_exec(sandbox, body, &listener, &terminal->process, &faults, &err);
-	if (r == -EINVAL && faults.count > 0)
-		refuse(terminal, "bad_request", faults.fault[0].message);
-	else if (r < 0)
-		refuse(terminal, code_of(r), err.message);
+	terminal->line = (struct nc_buf)NC_BUF(NC_SANDBOX_LINE_MAX);
+	r = nc_sandbox_line(body, &terminal->line, &faults, &err);
+	if (r == 0) {
+		terminal->body = json_incref(body);
+		terminal->study.terms = nc_sandbox_terms(sandbox);
+		nc_study_add(&terminal->study, NC_SHELL, NULL, nc_buf_text(&terminal->line),
+			terminal->line.size);
+		r = nc_analysts_ask(terminal->server->analysts, nc_sandbox_tenant(sandbox),
+			&terminal->study, on_studied, terminal);
+		if (r < 0)
+			nc_err_errno(&err, r, "Have the command analysed");
+	}
+	if (r < 0)
+		refuse_start(terminal, r, &faults, &err);
 	else
-		tell(terminal, json_pack("{s:s, s:o}", "type", "started", "command",
-				       nc_process_json(terminal->process, false)));
+		nc_socket_hold(terminal->socket, true);
 }
 
 static void resize(struct terminal *terminal, const json_t *body)
@@ -203,7 +258,7 @@ static void take_text(struct terminal *terminal, const char *data, size_t size)
 		refuse(terminal, "no_memory", "Out of memory");
 	else if (terminal->process)
 		take_order(terminal, type, body);
-	else if (nc_streq(type, "start"))
+	else if (nc_streq(type, "start") && !terminal->body)
 		begin(terminal, body);
 	else
 		refuse(terminal, "bad_request", "Expected the type start first");
@@ -238,7 +293,7 @@ static void on_tick(void *context)
 {
 	struct terminal *terminal = context;
 
-	if (!terminal->process && nc_clock_ns() - terminal->began_ns >= START_NS)
+	if (!terminal->process && !terminal->body && nc_clock_ns() - terminal->began_ns >= START_NS)
 		refuse(terminal, "timeout", "Nothing was started in time");
 }
 

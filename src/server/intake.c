@@ -1,0 +1,204 @@
+/* The body of a request, read where it may take its time. */
+#include "server/intake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/json.h"
+#include "engine/analysts.h"
+#include "server/reply.h"
+
+/* Less is read at once: it takes less time than handing it over. */
+#define AT_ONCE_MAX (32U * 1024)
+
+struct nc_intake {
+	uv_work_t work;
+	struct nc_intake *next; /* of the server's */
+	struct nc_server *server;
+	struct nc_exchange *exchange; /* NULL: nobody waits any more */
+	const struct nc_intake_plan *plan;
+	struct nc_buf body;
+	void *what;
+	struct nc_study study;
+	bool works; /* in its thread */
+};
+
+static void unlink_intake(struct nc_intake *intake)
+{
+	struct nc_intake **place = &intake->server->intakes;
+
+	while (*place && *place != intake)
+		place = &(*place)->next;
+	if (*place)
+		*place = intake->next;
+}
+
+static void intake_free(struct nc_intake *intake)
+{
+	if (intake->exchange) {
+		intake->exchange->keeper = NULL;
+		intake->exchange->gone = NULL;
+		unlink_intake(intake);
+	}
+	nc_analysts_forget(&intake->study);
+	nc_study_done(&intake->study);
+	if (intake->what)
+		intake->plan->forget(intake->what);
+	nc_buf_done(&intake->body);
+	free(intake);
+}
+
+/* The exchange is let go of before it is answered: it may be gone afterwards. */
+static void finish(struct nc_intake *intake)
+{
+	struct nc_exchange *exchange = intake->exchange;
+	struct nc_server *server = intake->server;
+
+	exchange->keeper = NULL;
+	exchange->gone = NULL;
+	unlink_intake(intake);
+	intake->exchange = NULL;
+	intake->plan->then(server, exchange, intake->what, &intake->study);
+	intake_free(intake);
+}
+
+static void fail(struct nc_intake *intake, int error)
+{
+	struct nc_exchange *exchange = intake->exchange;
+
+	intake_free(intake);
+	nc_problem(exchange, 503, error == -EAGAIN ? "busy" : "no_memory", NULL, "Try again later",
+		error == -EAGAIN ? "Too many programs wait to be analysed" : "Out of memory");
+	nc_reply_retry(exchange, 1);
+}
+
+static void on_studied(void *context)
+{
+	finish(context);
+}
+
+/* The body is read. */
+static void go_on(struct nc_intake *intake)
+{
+	struct nc_server *server = intake->server;
+	struct nc_exchange *exchange = intake->exchange;
+	int r;
+
+	if (!intake->what) {
+		fail(intake, -ENOMEM);
+		return;
+	}
+	if (intake->plan->list &&
+		!intake->plan->list(server, exchange, intake->what, &intake->study)) {
+		intake_free(intake);
+		return;
+	}
+	if (intake->study.count == 0) {
+		finish(intake);
+		return;
+	}
+	r = nc_analysts_ask(
+		server->analysts, exchange->caller.tenant, &intake->study, on_studied, intake);
+	if (r < 0)
+		fail(intake, r);
+}
+
+/* ---- in a thread of libuv's ---- */
+
+static void work(uv_work_t *request)
+{
+	struct nc_intake *intake = request->data;
+
+	(void)setpriority(PRIO_PROCESS, 0, NC_ASIDE_NICE);
+	intake->what = intake->plan->read(nc_buf_text(&intake->body), intake->body.size);
+	nc_buf_done(&intake->body);
+}
+
+static void on_worked(uv_work_t *request, int status)
+{
+	struct nc_intake *intake = request->data;
+
+	(void)status;
+	intake->works = false;
+	if (intake->exchange)
+		go_on(intake);
+	else
+		intake_free(intake);
+}
+
+/* ---- on the loop ---- */
+
+/* Nobody waits: what is not begun never is; what is goes when it is done. */
+static void abandon(struct nc_intake *intake)
+{
+	unlink_intake(intake);
+	intake->exchange = NULL;
+	if (intake->works)
+		(void)uv_cancel((uv_req_t *)&intake->work);
+	else
+		intake_free(intake);
+}
+
+static void on_gone(struct nc_exchange *exchange)
+{
+	abandon(exchange->keeper);
+}
+
+void nc_intake_begin(
+	struct nc_server *server, struct nc_exchange *exchange, const struct nc_intake_plan *plan)
+{
+	struct nc_intake *intake = calloc(1, sizeof(*intake));
+
+	if (!intake) {
+		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
+		return;
+	}
+	*intake = (struct nc_intake){.server = server,
+		.next = server->intakes,
+		.exchange = exchange,
+		.plan = plan,
+		.body = exchange->body,
+		.work.data = intake};
+	exchange->body = (struct nc_buf)NC_BUF(0);
+	server->intakes = intake;
+	exchange->keeper = intake;
+	exchange->gone = on_gone;
+	intake->works = intake->body.size > AT_ONCE_MAX &&
+			uv_queue_work(server->setup.loop, &intake->work, work, on_worked) == 0;
+	if (intake->works)
+		return;
+	intake->what = plan->read(nc_buf_text(&intake->body), intake->body.size);
+	go_on(intake);
+}
+
+void nc_intakes_drop(struct nc_server *server)
+{
+	while (server->intakes)
+		abandon(server->intakes);
+}
+
+/* ---- JSON ---- */
+
+void *nc_read_json(const char *text, size_t size)
+{
+	struct nc_read_json *read = calloc(1, sizeof(*read));
+
+	if (!read)
+		return NULL;
+	if (size == 0)
+		read->value = json_object();
+	else if (nc_json_count(text, size) > NC_REQUEST_VALUES_MAX)
+		nc_err_set(&read->err, -E2BIG, "The body has too many values");
+	else
+		(void)nc_json_parse(text, size, &read->value, &read->err);
+	return read;
+}
+
+void nc_read_json_forget(void *what)
+{
+	struct nc_read_json *read = what;
+
+	json_decref(read->value);
+	free(read);
+}
