@@ -139,6 +139,15 @@ static int check_network(struct nc_execution *execution)
 	return nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 
+static int check_env(struct nc_execution *execution)
+{
+	struct nacre_err err = {0};
+
+	return nc_hooks_check_request(execution, &err) == 0
+		       ? 0
+		       : nc_execution_fail(execution, "blocked", "%s", err.message);
+}
+
 /* The packages are for the steps of one language, whose environment all steps are shown. */
 static int check_packages(struct nc_execution *execution)
 {
@@ -391,6 +400,8 @@ void nc_execution_prepare(struct nc_execution *execution)
 	int r = 0;
 
 	r = find_terms(execution);
+	if (r == 0)
+		r = check_env(execution);
 	if (r == 0)
 		r = check_network(execution);
 	if (r == 0)

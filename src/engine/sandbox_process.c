@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/hooks.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 
@@ -256,8 +257,10 @@ static int judge(
 	nc_cleanup(nc_report_freep) struct nc_report *report = NULL;
 	const struct nc_finding *finding;
 	size_t count;
-	int r;
+	int r = nc_hooks_check_env(sandbox->terms, &spec->env, NULL, err);
 
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < spec->command.count; i++) {
 		if (spec->shell)
 			nc_buf_adds(&line, spec->command.words[i]);
