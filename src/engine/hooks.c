@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "engine/denials.h"
+#include "policy/variables.h"
 
 /* src/inside/python.c, as the build made it. */
 extern const char nc_hook_object[], nc_hook_object_end[];
@@ -155,6 +157,87 @@ void nc_hooks_read_error(struct nc_step_state *step, const char *text)
 		step->hooks->n_records = 1;
 		return;
 	}
+}
+
+/* The variables of a caller's that are refused: the first, and all as denials if wanted. */
+struct refused {
+	const struct nc_terms *terms;
+	const char *name, *reason;
+	json_t *denials;
+	int error;
+};
+
+static void look(struct refused *refused, const char *name)
+{
+	const char *reason = nc_variable_refused(refused->terms, name);
+	struct nc_denial denial;
+
+	if (!reason || refused->error < 0)
+		return;
+	if (!refused->name) {
+		refused->name = name;
+		refused->reason = reason;
+	}
+	if (!refused->denials)
+		return;
+	nc_denial_of_variable(name, reason, &denial);
+	refused->error = nc_denials_add(refused->denials, &denial);
+}
+
+static void look_at_env(struct refused *refused, const struct nc_request_pairs *env,
+	const struct nc_request_secrets *secrets)
+{
+	for (size_t i = 0; i < env->count; i++)
+		look(refused, env->pair[i].name);
+	for (size_t i = 0; secrets && i < secrets->count; i++)
+		look(refused, secrets->secret[i].name);
+}
+
+static void look_at_request(struct refused *refused, const struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+
+	look_at_env(refused, &request->env, &request->network.secrets);
+	for (size_t i = 0; i < request->n_steps; i++)
+		look_at_env(refused, &request->step[i].env, NULL);
+}
+
+static int tell(const struct refused *refused, struct nacre_err *err)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	if (!refused->name)
+		return 0;
+	return nc_err_set(err, -EPERM,
+		"The policy '%s' refuses the variable %s: %s [request.variable]; instead: leave it "
+		"out, or pass the value under a name of your own",
+		refused->terms->policy, nc_text_quote(quoted, refused->name), refused->reason);
+}
+
+int nc_hooks_check_env(const struct nc_terms *terms, const struct nc_request_pairs *env,
+	const struct nc_request_secrets *secrets, struct nacre_err *err)
+{
+	struct refused refused = {.terms = terms};
+
+	look_at_env(&refused, env, secrets);
+	return tell(&refused, err);
+}
+
+int nc_hooks_check_request(const struct nc_execution *execution, struct nacre_err *err)
+{
+	struct refused refused = {.terms = execution->terms};
+
+	look_at_request(&refused, execution);
+	return tell(&refused, err);
+}
+
+int nc_hooks_env_denials(const struct nc_execution *execution, json_t *denials)
+{
+	struct refused refused = {.terms = execution->terms, .denials = denials};
+
+	if (execution->terms)
+		look_at_request(&refused, execution);
+	return refused.error;
 }
 
 int nc_hooks_denials(const struct nc_step_state *step, json_t *denials)

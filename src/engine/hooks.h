@@ -34,6 +34,14 @@ const char *nc_hooks_variable_name(const struct nc_step_state *step);
 void nc_hooks_variable(const struct nc_execution *execution, const struct nc_step_state *step,
 	const struct nc_hook_places *places, const char *besides, struct nc_buf *out);
 
+/* Whether the policy lets a caller set these variables: -EPERM names the first that it refuses. */
+int nc_hooks_check_env(const struct nc_terms *terms, const struct nc_request_pairs *env,
+	const struct nc_request_secrets *secrets, struct nacre_err *err);
+int nc_hooks_check_request(const struct nc_execution *execution, struct nacre_err *err);
+
+/* Adds all that it refuses to denials; -ENOMEM. */
+int nc_hooks_env_denials(const struct nc_execution *execution, json_t *denials);
+
 /* Adds the refusals to denials; -ENOMEM. */
 int nc_hooks_denials(const struct nc_step_state *step, json_t *denials);
 

@@ -169,6 +169,15 @@ static int check_network(struct nc_execution *execution)
 	return nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 
+static int check_env(struct nc_execution *execution)
+{
+	struct nacre_err err = {0};
+
+	return nc_hooks_check_request(execution, &err) == 0
+		       ? 0
+		       : nc_execution_fail(execution, "blocked", "%s", err.message);
+}
+
 /* The packages are for the steps of one language, whose environment all steps are shown. */
 static int check_packages(struct nc_execution *execution)
 {
@@ -405,6 +414,8 @@ void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study
 	const struct nc_request *request = &execution->request;
 	int r = find_terms(execution, study);
 
+	if (r == 0)
+		r = check_env(execution);
 	if (r == 0)
 		r = check_network(execution);
 	if (r == 0)

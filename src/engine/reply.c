@@ -316,6 +316,8 @@ static json_t *denials_json(const struct nc_execution *execution, const struct n
 	if (r == 0 && execution->refused.id[0])
 		r = nc_denials_add(list, &execution->refused);
 	if (r == 0)
+		r = nc_hooks_env_denials(execution, list);
+	if (r == 0)
 		r = nc_access_denials(execution->reach, list);
 	for (size_t i = 0; r == 0 && i < execution->request.n_steps; i++) {
 		if (execution->step[i].report)

@@ -19,6 +19,7 @@
 #include "box/image.h"
 #include "box/unpack.h"
 #include "engine/bounds.h"
+#include "engine/hooks.h"
 #include "engine/network.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
@@ -112,7 +113,10 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
 			"doctor)");
-	r = set_limits(sandbox, err);
+	r = nc_hooks_check_env(
+		sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);
+	if (r == 0)
+		r = set_limits(sandbox, err);
 	/* one that is there lives on without a network that has died */
 	if (r == 0 && (!placeholders || nc_network_is_up(engine->network)))
 		r = nc_access_new(engine->network, sandbox->terms, sandbox->tenant,

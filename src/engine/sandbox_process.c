@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/hooks.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 
@@ -268,12 +269,15 @@ int nc_sandbox_line(
 }
 
 /* What the policy says of it. */
-static int judge(
-	const struct nc_sandbox *sandbox, const struct nc_study_text *found, struct nacre_err *err)
+static int judge(const struct nc_sandbox *sandbox, const struct nc_process_spec *spec,
+	const struct nc_study_text *found, struct nacre_err *err)
 {
 	const struct nc_finding *finding;
 	size_t count;
+	int r = nc_hooks_check_env(sandbox->terms, &spec->env, NULL, err);
 
+	if (r < 0)
+		return r;
 	if (found->error == -EPROTO)
 		return nc_err_set(err, -EPERM, "%s", nc_study_error(found->error));
 	if (found->error < 0)
@@ -420,7 +424,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	if (r == -EINVAL)
 		return r;
 	if (r == 0)
-		r = judge(sandbox, found, err);
+		r = judge(sandbox, &spec, found, err);
 	/* such a box was made without terminals, and the spawner ends who asks for one then */
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(

@@ -106,6 +106,10 @@ static void set_hook(const struct nc_execution *execution, const struct nc_step_
 	nc_hooks_variable(execution, step, &places, besides, variable);
 	if (variable->error == 0)
 		set_variable(list, count, nc_buf_text(variable));
+	/* the lines of a .pth in the workspace would be run by site.py, as if they were its own */
+	if (step->language.language == NC_PYTHON &&
+		nc_hooks_mode(execution->terms) == NC_HOOKS_ENFORCE)
+		set_variable(list, count, "PYTHONNOUSERSITE=1");
 }
 
 /*

@@ -1,6 +1,6 @@
 /*
  * In builds with AddressSanitizer alone: what its run-time must not try in a box, where
- * getrlimit(RLIMIT_CORE) and ptrace() are refused.
+ * setrlimit(RLIMIT_CORE) and ptrace() are refused.
  */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 

@@ -389,12 +389,15 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_BOXES, "personality", NC_IS(0, 0xffffffff)),
 
 	/*
-	 * Its own limits, but not that of core files: it is 1, which keeps the kernel from starting
-	 * the host's core handler, and 0 would not. Reading it goes too, since a rule cannot tell
-	 * a pointer from none.
+	 * Its own limits: all may be read (no new value), and set but that of core files (4): it is
+	 * 1, which keeps the kernel from starting the host's core handler, and 0 would not. Of the
+	 * numbers up to 15, which is all there are, 4 alone is not 0 and has none of these bits.
 	 */
-	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0)),
-	NC_REFUSE(NC_IN_BOXES, "prlimit64", NC_IS(1, 4)),
+	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0), NC_FIELD(2, UINT64_MAX, 0)),
+	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0), NC_IS(1, 0)),
+	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0), NC_SET(1, 1)),
+	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0), NC_SET(1, 2)),
+	NC_ALLOW(NC_IN_BOXES, "prlimit64", NC_IS(0, 0), NC_SET(1, 8)),
 	NC_REFUSE(NC_IN_BOXES, "setrlimit", NC_IS(0, 4)),
 
 	/* filters only tighten; but a listener could answer for the kernel, and "continue" */

@@ -251,6 +251,18 @@ void nc_denial_of_risk(enum nc_severity risk, struct nc_denial *ret_denial)
 	set_id(ret_denial, "static", "risk");
 }
 
+void nc_denial_of_variable(const char *name, const char *reason, struct nc_denial *ret_denial)
+{
+	*ret_denial = (struct nc_denial){.rule = "variable",
+		.object = name,
+		.count = 1,
+		.message = reason,
+		.allow_with = "a policy that does not enforce hooks: `policy`, --policy",
+		.instead = "Leave it out; pass values under a name of your own, as `args` or as "
+			   "`inputs`"};
+	set_id(ret_denial, "request", "variable");
+}
+
 void nc_denial_of_request(
 	enum nc_denial_request what, const char *object, struct nc_denial *ret_denial)
 {

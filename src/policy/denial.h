@@ -70,6 +70,9 @@ enum nc_denial_request {
 	NC_DENIAL_REQUEST_MAX,
 };
 
+/* A variable of the environment that the policy refuses, and why. name is borrowed. */
+void nc_denial_of_variable(const char *name, const char *reason, struct nc_denial *ret_denial);
+
 void nc_denial_of_request(
 	enum nc_denial_request what, const char *object, struct nc_denial *ret_denial);
 

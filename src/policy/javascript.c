@@ -5,6 +5,7 @@
 #include "policy/decode.h"
 #include "policy/eval.h"
 #include "policy/grammars.h"
+#include "policy/spelling.h"
 #include "policy/texts.h"
 #include "policy/use.h"
 
@@ -80,7 +81,12 @@ static const struct nc_kind_name kinds[] = {
 	{0},
 };
 
+/* What x.constructor is where x is not known: perhaps Function, if x is a function. */
+#define SOME_CONSTRUCTOR "@constructor"
+#define FUNCTION_PROTOTYPE "Function.prototype"
+
 static const struct nc_name_rule names[] = {
+	{SOME_CONSTRUCTOR, NC_USE_NOTHING, NC_RULE_BUILTINS, 0},
 	{"AsyncFunction", NC_USE_CODE, NC_RULE_NONE, NC_LAST},
 	{"Buffer.from()", NC_USE_DECODE, NC_RULE_NONE, 0},
 	{"Buffer.from().*", NC_USE_DECODE, NC_RULE_NONE, 0},
@@ -389,6 +395,45 @@ static uint32_t fold_known(
 	return 0;
 }
 
+/* Whether it is a function, or something global, all of which are or have functions. */
+static bool is_function(const struct nc_datum *datum)
+{
+	return datum->kind == NC_DATUM_OWN ||
+	       (datum->kind == NC_DATUM_NAME && datum->text[datum->size - 1] != ')' &&
+		       datum->text[0] != '@');
+}
+
+/* Functions inherit from Function.prototype, whose constructor makes functions of texts. */
+static uint32_t prototype_of(struct nc_scan *scan, const struct nc_datum *of)
+{
+	return is_function(of) ? nc_datum_name(&scan->data, FUNCTION_PROTOTYPE,
+					 sizeof(FUNCTION_PROTOTYPE) - 1)
+			       : 0;
+}
+
+/* What x.constructor is: Function, if x is a function, or the constructor of another. */
+static uint32_t constructor_of(struct nc_scan *scan, uint32_t node, uint32_t object)
+{
+	static const char prototype[] = ".prototype";
+	const struct nc_tree *tree = &scan->tree;
+	const struct nc_datum *of = nc_scan_datum(scan, object);
+	uint32_t inner = nc_tree_child(tree, object, NC_ROLE_ATTRIBUTE);
+	size_t tail = sizeof(prototype) - 1;
+
+	if (of->kind == NC_DATUM_OWN || nc_datum_is_name(of, FUNCTION_PROTOTYPE) ||
+		nc_datum_is_name(of, SOME_CONSTRUCTOR) ||
+		(inner && nc_tree_is(tree, inner, "constructor"))) {
+		nc_scan_find(scan, NC_RULE_INTROSPECT, node, "constructor", 11);
+		return nc_datum_name(&scan->data, "Function", 8);
+	}
+	if (of->kind == NC_DATUM_NAME && of->size > tail &&
+		memcmp(of->text + of->size - tail, prototype, tail) == 0)
+		return nc_datum_name(&scan->data, of->text, of->size - tail);
+	return is_function(of)
+		       ? nc_datum_name(&scan->data, "Function", 8)
+		       : nc_datum_name(&scan->data, SOME_CONSTRUCTOR, sizeof(SOME_CONSTRUCTOR) - 1);
+}
+
 static uint32_t fold_call(
 	struct nc_scan *scan, const struct nc_call *call, const struct nc_datum *function)
 {
@@ -412,9 +457,15 @@ static uint32_t fold_call(
 		return nc_datum_text(&scan->data, "~", 1);
 	if (nc_datum_is_name(function, "parseInt") || nc_datum_is_name(function, "Number"))
 		return fold_number(scan, call);
+	if (nc_datum_is_name(function, "Reflect.get") &&
+		nc_datum_is_text(nc_eval_argument(scan, call, 1), "constructor"))
+		return constructor_of(scan, call->node, call->count > 0 ? call->argument[0] : 0);
 	if (nc_datum_is_name(function, "Reflect.get"))
 		return nc_eval_member_by_text(scan, call->node,
 			nc_eval_argument_number(scan, call, 0), nc_eval_argument(scan, call, 1));
+	if (nc_datum_is_name(function, "Object.getPrototypeOf") ||
+		nc_datum_is_name(function, "Reflect.getPrototypeOf"))
+		return prototype_of(scan, first);
 	return fold_known(scan, call, function);
 }
 
@@ -534,24 +585,105 @@ static uint32_t fold_method(struct nc_scan *scan, const struct nc_call *call, ui
 	return 0;
 }
 
+/* this.constructor, which classes use, module.constructor, and what is assigned to. */
+static bool is_ones_own(const struct nc_tree *tree, uint32_t node, uint32_t object)
+{
+	return nc_tree_is(tree, object, "this") || nc_tree_is(tree, object, "module") ||
+	       tree->nodes[node].role == NC_ROLE_LEFT;
+}
+
+/* arguments.callee, f.caller: who is on the stack. */
+static bool is_stack(const struct nc_tree *tree, uint32_t object)
+{
+	uint32_t name = nc_tree_child(tree, object, NC_ROLE_ATTRIBUTE);
+
+	return name && (nc_tree_is(tree, name, "callee") || nc_tree_is(tree, name, "caller"));
+}
+
+/*
+ * Names that lead to what is on the stack, however they are written: prepareStackTrace gets call
+ * sites, with functions and objects of Node's own.
+ */
+static void judge_name(struct nc_scan *scan, uint32_t node, const char *text, size_t size)
+{
+	static const char stack[] = "prepareStackTrace";
+
+	if (size == sizeof(stack) - 1 && memcmp(text, stack, size) == 0)
+		nc_scan_find(scan, NC_RULE_INTROSPECT, node, text, size);
+}
+
+/* Object.getOwnPropertyDescriptor(x, "constructor") and its like. */
+static void judge_argument(struct nc_scan *scan, uint32_t node, const struct nc_datum *text)
+{
+	uint32_t arguments = nc_scan_node(scan, node)->parent;
+	uint32_t call = nc_scan_node(scan, arguments)->parent, function;
+	const struct nc_datum *called;
+
+	judge_name(scan, node, text->text, text->size);
+	if (!nc_datum_is_text(text, "constructor") ||
+		nc_scan_node(scan, arguments)->kind != NC_KIND_ARGUMENTS)
+		return;
+	function = nc_tree_child(&scan->tree, call, NC_ROLE_FUNCTION);
+	called = nc_datum(&scan->data, function ? nc_scan_node(scan, function)->datum : 0);
+	if (called->kind == NC_DATUM_NAME &&
+		((called->size > 7 && memcmp(called->text, "Object.", 7) == 0) ||
+			(called->size > 8 && memcmp(called->text, "Reflect.", 8) == 0)))
+		nc_scan_find_datum(scan, NC_RULE_BUILTINS, node, text);
+}
+
+/* x["constructor"], also with a name that is put together. */
+static void leave_subscript(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t object = nc_tree_child(tree, node, NC_ROLE_OBJECT);
+	uint32_t index = nc_tree_child(tree, node, NC_ROLE_INDEX);
+
+	if (!object || !index || !nc_datum_is_text(nc_scan_datum(scan, index), "constructor") ||
+		is_ones_own(tree, node, object))
+		return;
+	tree->nodes[node].datum = constructor_of(scan, node, object);
+}
+
+/* const {constructor: F} = x */
+static void leave_pattern(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t left = nc_tree_child(tree, node, NC_ROLE_LEFT);
+	uint32_t right = nc_tree_child(tree, node, NC_ROLE_RIGHT);
+
+	left = left ? left : nc_tree_child(tree, node, NC_ROLE_NAME);
+	right = right ? right : nc_tree_child(tree, node, NC_ROLE_VALUE);
+	if (!left || !right || tree->nodes[left].kind != NC_KIND_DICT)
+		return;
+	for (uint32_t child = nc_tree_first(tree, left); child; child = nc_tree_next(tree, child)) {
+		uint32_t key = nc_tree_child(tree, child, NC_ROLE_KEY);
+		uint32_t value = nc_tree_child(tree, child, NC_ROLE_VALUE);
+
+		if (nc_tree_is(tree, key ? key : child, "constructor"))
+			nc_eval_assign(
+				scan, value ? value : child, constructor_of(scan, node, right));
+	}
+}
+
 /* Members that lead to Function, or hand a function on. */
 static void leave_member(struct nc_scan *scan, uint32_t node)
 {
 	const struct nc_tree *tree = &scan->tree;
 	uint32_t object = nc_tree_child(tree, node, NC_ROLE_OBJECT);
-	uint32_t name = nc_tree_child(tree, node, NC_ROLE_ATTRIBUTE), inner;
+	uint32_t name = nc_tree_child(tree, node, NC_ROLE_ATTRIBUTE);
 
 	if (!object || !name)
 		return;
-	inner = nc_tree_child(tree, object, NC_ROLE_ATTRIBUTE);
-	if (nc_tree_is(tree, name, "constructor") &&
-		(nc_scan_datum(scan, object)->kind == NC_DATUM_OWN ||
-			(inner && nc_tree_is(tree, inner, "constructor")))) {
-		nc_scan_find(scan, NC_RULE_INTROSPECT, node, "constructor", 11);
-		tree->nodes[node].datum = nc_datum_name(&scan->data, "Function", 8);
-	}
-	if (nc_tree_is(tree, name, "__proto__"))
+	if (nc_tree_is(tree, name, "constructor") && !is_ones_own(tree, node, object))
+		tree->nodes[node].datum = constructor_of(scan, node, object);
+	if (nc_tree_is(tree, name, "__proto__")) {
 		nc_scan_find(scan, NC_RULE_BUILTINS, node, "__proto__", 9);
+		tree->nodes[node].datum = prototype_of(scan, nc_scan_datum(scan, object));
+	}
+	/* a function's caller, and what it was called with: require, if it is a module's */
+	if ((nc_tree_is(tree, name, "caller") || nc_tree_is(tree, name, "arguments")) &&
+		(nc_scan_datum(scan, object)->kind == NC_DATUM_OWN || is_stack(tree, object)))
+		nc_scan_find(scan, NC_RULE_INTROSPECT, node, "caller", 6);
 	if (nc_tree_is(tree, name, "call") || nc_tree_is(tree, name, "apply"))
 		nc_use_judge(scan, node, NULL, tree->nodes[object].datum);
 	if (nc_tree_is(tree, name, "bind") || nc_tree_is(tree, name, "default"))
@@ -647,12 +779,25 @@ static void bind_promised(struct nc_scan *scan, uint32_t parameters)
 static void leave(struct nc_scan *scan, uint32_t node)
 {
 	const struct nc_tree *tree = &scan->tree;
-	uint32_t source;
+	uint32_t source, size;
+	const char *text;
 
 	nc_eval_leave(scan, node);
 	switch (tree->nodes[node].kind) {
 	case NC_KIND_MEMBER:
 		leave_member(scan, node);
+		break;
+	case NC_KIND_SUBSCRIPT:
+		leave_subscript(scan, node);
+		break;
+	case NC_KIND_ASSIGN:
+	case NC_KIND_DECLARE:
+		leave_pattern(scan, node);
+		break;
+	case NC_KIND_STRING:
+	case NC_KIND_BINARY:
+		if (nc_scan_datum(scan, node)->kind == NC_DATUM_TEXT)
+			judge_argument(scan, node, nc_scan_datum(scan, node));
 		break;
 	case NC_KIND_CALL:
 		leave_call(scan, node);
@@ -661,6 +806,8 @@ static void leave(struct nc_scan *scan, uint32_t node)
 		bind_promised(scan, node);
 		break;
 	case NC_KIND_IDENTIFIER:
+		text = nc_tree_text(tree, node, &size);
+		judge_name(scan, node, text, size);
 		if (tree->nodes[node].role == NC_ROLE_PARAMETERS)
 			bind_promised(scan, node);
 		break;
@@ -682,7 +829,7 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	.n_names = sizeof(names) / sizeof(names[0]), .imports = imports,                           \
 	.n_imports = sizeof(imports) / sizeof(imports[0]), .transparent = transparent,             \
 	.is_hoisted = true, .enter = nc_eval_enter, .leave = leave, .fold_call = fold_call,        \
-	.fold_method = fold_method,
+	.fold_method = fold_method, .spell = nc_spell_javascript,
 
 /* Types say nothing about what a program does; their grammar has all of JavaScript's nodes. */
 const struct nc_analyser nc_javascript = {JAVASCRIPT("javascript", tree_sitter_javascript)};

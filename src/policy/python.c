@@ -4,6 +4,7 @@
 #include "policy/eval.h"
 #include "policy/grammars.h"
 #include "policy/python.h"
+#include "policy/spelling.h"
 #include "policy/texts.h"
 #include "policy/use.h"
 
@@ -364,7 +365,11 @@ static const struct {
 	{"cr_frame", NC_RULE_INTROSPECT},
 	{"tb_frame", NC_RULE_BUILTINS},
 	{"f_back", NC_RULE_BUILTINS},
+	{"ag_frame", NC_RULE_INTROSPECT},
+	{"f_locals", NC_RULE_BUILTINS},
+	{"__base__", NC_RULE_BUILTINS},
 	{"__bases__", NC_RULE_BUILTINS},
+	{"__self__", NC_RULE_BUILTINS},
 	{"__mro__", NC_RULE_BUILTINS},
 	{"__code__", NC_RULE_BUILTINS},
 	{"co_code", NC_RULE_BUILTINS},
@@ -386,6 +391,76 @@ void nc_python_attribute(struct nc_scan *scan, uint32_t node, const char *text, 
 		if (strlen(inner_names[i].name) == size &&
 			memcmp(inner_names[i].name, text, size) == 0)
 			nc_scan_find(scan, inner_names[i].rule, node, text, size);
+}
+
+/*
+ * What a format string takes of its arguments: "{0.__globals__[x]}". All of them are looked at,
+ * used or not: str.format, format_map, string.Formatter, logging and others would take it.
+ */
+static void judge_fields(struct nc_scan *scan, uint32_t node, const struct nc_datum *text)
+{
+	const char *at = text->text, *end = text->text + text->size;
+
+	while ((at = memchr(at, '{', (size_t)(end - at)))) {
+		const char *name = NULL;
+
+		for (at++; at <= end; at++) {
+			bool ends = at == end || memchr(".[]:!{}", *at, 7);
+
+			if (name && ends)
+				nc_python_attribute(scan, node, name, (size_t)(at - name));
+			if (ends)
+				name = at < end && (*at == '.' || *at == '[') ? at + 1 : NULL;
+			if (at == end || (ends && memchr(":!{}", *at, 4)))
+				break;
+		}
+		if (at >= end)
+			break;
+	}
+}
+
+/* A text that is known as a whole, wherever it goes: vars(x)["__globals__"], attrgetter(). */
+static void judge_text(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_node *at = nc_scan_node(scan, node);
+	const struct nc_datum *text = nc_datum(&scan->data, at->datum);
+
+	if (text->kind != NC_DATUM_TEXT || text->size == 0 || scan->learning || scan->unrolling ||
+		at->role == NC_ROLE_KEY || /* {"__builtins__": {}} for eval() takes nothing */
+		scan->tree.nodes[at->parent].kind == NC_KIND_STATEMENT ||
+		(at->kind == NC_KIND_BINARY && scan->tree.nodes[at->parent].kind == at->kind))
+		return;
+	for (const char *part = text->text, *end = part + text->size; part < end;) {
+		const char *dot = memchr(part, '.', (size_t)(end - part));
+
+		nc_python_attribute(scan, node, part, (size_t)((dot ? dot : end) - part));
+		part = dot ? dot + 1 : end;
+	}
+	judge_fields(scan, node, text);
+}
+
+/* A format that nobody can know takes what it wants of functions, classes and modules. */
+static void judge_format(struct nc_scan *scan, uint32_t node)
+{
+	const struct nc_tree *tree = &scan->tree;
+	uint32_t function = nc_tree_child(tree, node, NC_ROLE_FUNCTION);
+	uint32_t arguments = nc_tree_child(tree, node, NC_ROLE_ARGUMENTS);
+	uint32_t name = function ? nc_tree_child(tree, function, NC_ROLE_ATTRIBUTE) : 0;
+	uint32_t object = function ? nc_tree_child(tree, function, NC_ROLE_OBJECT) : 0;
+
+	if (!name || !object || !arguments || nc_datum_is_plain(nc_scan_datum(scan, object)) ||
+		!(nc_tree_is(tree, name, "format") || nc_tree_is(tree, name, "format_map") ||
+			nc_tree_is(tree, name, "vformat")))
+		return;
+	for (uint32_t child = nc_tree_first(tree, arguments); child;
+		child = nc_tree_next(tree, child)) {
+		const struct nc_datum *value = nc_scan_datum(scan, child);
+
+		if (value->kind == NC_DATUM_OWN ||
+			(value->kind == NC_DATUM_NAME && !memchr(value->text, '.', value->size) &&
+				value->text[value->size - 1] != ')'))
+			nc_scan_find_datum(scan, NC_RULE_REFLECT, node, value);
+	}
 }
 
 /* import a.b binds a; import a.b as c binds c. */
@@ -574,6 +649,13 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	case NC_KIND_IDENTIFIER:
 		if (nc_tree_is(&scan->tree, node, "__builtins__") && at->role != NC_ROLE_ATTRIBUTE)
 			nc_scan_find(scan, NC_RULE_BUILTINS, node, "__builtins__", 12);
+		else if (at->role != NC_ROLE_ATTRIBUTE) { /* case object(__globals__=x) takes it */
+			text = nc_tree_text(&scan->tree, node, &size);
+			nc_python_attribute(scan, node, text, size);
+		}
+		break;
+	case NC_KIND_CALL:
+		judge_format(scan, node);
 		break;
 	case NC_KIND_MEMBER:
 		leave_member(scan, node);
@@ -604,6 +686,9 @@ static void leave(struct nc_scan *scan, uint32_t node)
 	}
 	if (folded)
 		at->datum = folded;
+	if (at->kind == NC_KIND_STRING || at->kind == NC_KIND_BINARY || at->kind == NC_KIND_CALL ||
+		at->kind == NC_KIND_JUXTAPOSED || folded)
+		judge_text(scan, node);
 }
 
 const struct nc_analyser nc_python = {
@@ -620,4 +705,5 @@ const struct nc_analyser nc_python = {
 	.leave = leave,
 	.fold_call = nc_python_call,
 	.fold_method = nc_python_method,
+	.spell = nc_spell_python,
 };

@@ -89,7 +89,9 @@ static bool refuses(const struct nc_scale *scale, const char *rule, enum nc_seve
 	if (scale->verdicts[severity] == NC_VERDICT_REFUSE)
 		return true;
 	return scale->profile == NC_PROFILE_STRICT &&
-	       (strncmp(rule, lists, sizeof(lists) - 1) == 0 || rule == nc_rules[NC_RULE_PARSE].id);
+	       (strncmp(rule, lists, sizeof(lists) - 1) == 0 ||
+		       rule == nc_rules[NC_RULE_PARSE].id ||
+		       rule == nc_rules[NC_RULE_INTROSPECT].id); /* it leads around the lists */
 }
 
 bool nc_scale_refuses(const struct nc_scale *scale, enum nc_rule_id rule)

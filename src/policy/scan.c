@@ -404,6 +404,44 @@ static int parse_job(struct nc_scan *scan)
 	return r;
 }
 
+/*
+ * Names that are the same as others to the language become those: in a copy of the text, in which
+ * everything stays where it was. Nobody spells a name of several letters so but to hide it.
+ */
+static int respell(struct nc_scan *scan)
+{
+	struct nc_job *job = &scan->jobs[scan->job - scan->jobs];
+	char *text = NULL, buffer[NC_NAME_TEXT_MAX];
+
+	for (uint32_t i = 0; i < scan->tree.count; i++) {
+		const struct nc_node *node = nc_scan_node(scan, i);
+		uint32_t size = node->end - node->start;
+		char *plain = buffer;
+		size_t length;
+
+		if (node->kind != NC_KIND_IDENTIFIER)
+			continue;
+		if (size > sizeof(buffer)) /* \u{000...65} */
+			plain = nc_arena_alloc(&scan->arena, size);
+		length = plain ? scan->analyser->spell(job->text + node->start, size, plain) : 0;
+		if (length == 0)
+			continue;
+		if (!text)
+			text = nc_arena_text(&scan->arena, job->text, job->size);
+		if (!text)
+			return 0; /* check_room() tells */
+		memset(text + node->start, ' ', size);
+		memcpy(text + node->start, plain, length);
+		if (length > 1 && !job->guess)
+			nc_scan_find(scan, NC_RULE_HIDDEN_NAME, i, plain, length);
+	}
+	if (!text)
+		return 0;
+	job->text = text;
+	nc_tree_done(&scan->tree);
+	return parse_job(scan);
+}
+
 /* Errors of the memory that folding uses: room that ran out cuts the analysis short. */
 static int check_room(struct nc_scan *scan)
 {
@@ -430,6 +468,8 @@ static int run_job(struct nc_scan *scan)
 		return check_room(scan);
 	}
 	r = parse_job(scan);
+	if (r == 0 && scan->analyser->spell)
+		r = respell(scan);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
 	if (scan->tree.broken && scan->job->guess) {

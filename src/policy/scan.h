@@ -73,6 +73,8 @@ struct nc_analyser {
 	/* Prefixes that change nothing: "builtins." and the like; NULL closes the list. */
 	const char *const *inner_modules; /* that can be had from other modules; or NULL */
 	const char *const *transparent;
+	/* The plain form of a name that the language takes for the same; or NULL (spelling.h) */
+	size_t (*spell)(const char *name, size_t size, char *out);
 	bool is_hoisted; /* functions exist before the line that defines them is reached */
 	void (*enter)(struct nc_scan *scan, uint32_t node);
 	void (*leave)(struct nc_scan *scan, uint32_t node);

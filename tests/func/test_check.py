@@ -275,3 +275,10 @@ def test_rights_are_given_up_before_parsing(tmp_path):
                 assert f"{name}:\t0000000000000000" in text
         finally:
             process.kill()
+
+
+def test_strict_refuses_what_leads_around_its_lists():
+    files = [path for path in SAMPLES if path.parts[-3] == "hostile" and "code.introspect" in expectation(path)[1]]
+    done = subprocess.run([NACRE, "check", "--json", "--policy", "strict", *files], capture_output=True, text=True)
+    allowed = [report["file"] for report in json.loads(done.stdout)["files"] if report["recommendation"] != "refuse"]
+    assert len(files) > 20 and allowed == [] and done.returncode == 1

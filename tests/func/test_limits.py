@@ -248,3 +248,15 @@ def test_bad_values(nacre, option, values):
     for value in values:
         done = nacre("exec", option, value, "--", "echo", "ran")
         assert done.returncode == 125 and f"Option '{option}'" in done.stderr and done.stdout == "", (value, done)
+
+
+@pytest.mark.parametrize("tier", ["container", "process"])
+def test_every_limit_can_be_read(box, tier):
+    """Shells, sudo, gdb and test suites read them all; only setting that of core files is refused."""
+    read = "import resource as r; print([r.getrlimit(i)[1] for i in range(16)][r.RLIMIT_CORE])"
+    answer = box.python(read, "--tier", tier)
+    assert (answer["status"], answer["stdout"], answer["denials"]) == ("success", "1\n", []), answer
+    answer = box("--tier", tier, "--", "bash", "-c", "ulimit -a; ulimit -S -n 100")
+    assert (answer["status"], answer["denials"]) == ("success", []), answer
+    answer = box("--tier", tier, "--", "bash", "-c", "ulimit -c 0")
+    assert answer["exit_code"] == 1 and [entry["object"] for entry in answer["denials"]] == ["prlimit64"], answer

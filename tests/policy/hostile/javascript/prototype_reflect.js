@@ -1,0 +1,3 @@
+// nacre: found code.introspect code.eval
+const G = Reflect.getPrototypeOf(function* () {}).constructor;
+G(process.argv[2])().next();

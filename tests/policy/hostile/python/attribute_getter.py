@@ -1,0 +1,3 @@
+# nacre: found code.introspect
+import operator
+print(operator.attrgetter("__class__.__base__.__subclasses__")(1)())

@@ -1,0 +1,3 @@
+# nacre: found code.reflect
+def f(): pass
+print(input().format(f))

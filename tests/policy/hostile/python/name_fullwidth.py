@@ -1,0 +1,2 @@
+# nacre: found code.hidden-name code.eval
+ｅｖａｌ("1+1")
