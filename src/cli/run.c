@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/gather.h"
 #include "cli/order.h"
+#include "cli/outbox.h"
 #include "cli/outlet.h"
 #include "cli/recording.h"
 #include "cli/remote.h"
@@ -28,7 +29,8 @@
 #include "watch/record.h"
 
 static bool arg_cache, arg_json;
-static const char *arg_code, *arg_lang, *arg_net, *arg_packages, *arg_policy, *arg_request;
+static const char *arg_code, *arg_lang, *arg_net, *arg_out, *arg_packages, *arg_policy,
+	*arg_request;
 static struct nc_words arg_allow, arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
 
@@ -40,7 +42,7 @@ static const struct nc_option options[] = {
 	{.name = "cache", .help = "Answer an equal request from the cache", .flag = &arg_cache},
 	{.name = "capture",
 		.value = "GLOB",
-		.help = "Bring files back in the reply; repeatable",
+		.help = "Bring files back, into --out, else where you are; repeatable",
 		.words = &arg_capture},
 	{.name = "code",
 		.letter = 'c',
@@ -71,6 +73,10 @@ static const struct nc_option options[] = {
 		.value = "MODE",
 		.help = "none (the usual), or allowlist: hosts of --allow, or the policy's",
 		.text = &arg_net},
+	{.name = "out",
+		.value = "DIR",
+		.help = "Write captured files into this directory",
+		.text = &arg_out},
 	NC_OPTION_OUTPUT(args),
 	{.name = "packages",
 		.value = "A,B",
@@ -446,6 +452,23 @@ static void explain(const json_t *reply)
 	}
 }
 
+/* Files that matched and did not come, and why. */
+static void explain_skipped(const json_t *reply)
+{
+	const json_t *skipped = json_object_get(reply, "files_skipped");
+	const char *reason = text_of(reply, "files_reason");
+
+	for (size_t i = 0; i < json_array_size(skipped); i++) {
+		const json_t *file = json_array_get(skipped, i);
+		char quoted[NC_TEXT_QUOTED_MAX];
+
+		fprintf(stderr, "nacre run: Not captured: %s: %s\n",
+			nc_text_quote(quoted, text_of(file, "path")), text_of(file, "reason"));
+	}
+	if (*reason)
+		fprintf(stderr, "nacre run: Not all files were captured: %s\n", reason);
+}
+
 /* What was printed when the reply was made. */
 static void print_kept(const json_t *reply)
 {
@@ -555,17 +578,20 @@ static int run_there(const char *url, const struct nc_request *request, const ch
 }
 
 /* The outcome, for people or programs; the exit code. */
-static int finish(json_t *reply, struct nacre_err *err)
+static int finish(json_t *reply, int outbox_fd, struct nacre_err *err)
 {
-	int code = exit_code(reply);
+	int r = 0, code = exit_code(reply);
 
 	if (!arg_json) {
 		print_kept(reply);
 		explain(reply);
+		explain_skipped(reply);
 	}
+	if (outbox_fd >= 0 && json_object_size(json_object_get(reply, "files")) > 0)
+		r = nc_outbox_put(outbox_fd, reply, err);
 	if (arg_json && nc_json_print(stdout, reply, true) < 0)
 		return nc_err_set(err, -EIO, "Write the reply");
-	return code;
+	return r < 0 ? r : code;
 }
 
 /* Whether one of its steps is in a language whose compiler has a cache, or may be. */
@@ -600,7 +626,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_book struct nc_book *policies = NULL;
-	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
+	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF, outbox_fd = -EBADF;
 	cleanup_environments struct nc_environments environments;
 	struct nacre_err ignored = {0};
 	static struct task task;
@@ -610,10 +636,15 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
 	request.network.trusted = true;
+	/* before anything is given up; for programs the reply has them */
+	if (r == 0 && request.capture.count > 0 && (arg_out || !arg_json))
+		r = outbox_fd = nc_outbox_start(arg_out, err);
+	if (r > 0)
+		r = 0;
 	if (r == 0 && cli->server) {
 		r = run_there(cli->server, &request, arg_code || arg_request ? NULL : words[0],
 			&task.reply, err);
-		return r < 0 ? r : finish(task.reply, err);
+		return r < 0 ? r : finish(task.reply, outbox_fd, err);
 	}
 	if (r == 0)
 		r = read_policies(cli->config, &request, &policies, err);
@@ -637,7 +668,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
 			&environments, &record, egress_fd, &task, err);
-	return r < 0 ? r : finish(task.reply, err);
+	return r < 0 ? r : finish(task.reply, outbox_fd, err);
 }
 
 const struct nc_verb nc_verb_run = {

@@ -437,6 +437,59 @@ def test_hostile_trees_are_captured_safely(run, name):
     assert reply["files_complete"] is (name != "deep")
 
 
+def test_captures_that_are_cut_say_why(run):
+    reply = run({"language": "shell", "code": "head -c 70000000 /dev/zero >0.txt; ln -s /etc/passwd l.txt; mkfifo p.txt", "capture": ["*.txt"],
+                 "limits": {"disk_mb": 200}})
+    reasons = {file["path"]: file["reason"] for file in reply["files_skipped"]}
+    assert "64 MiB" in reasons["0.txt"] and reasons["l.txt"] == "a symbolic link, which is not followed" and reasons["p.txt"] == "not a regular file"
+    assert reply["files_reason"] is None
+    reply = run({"language": "shell", "code": "for i in $(seq 1001); do echo >x$i.txt; done", "capture": ["*.txt"]})
+    assert (reply["files_complete"], reply["files_reason"]) == (False, "more than 1,000 files match")
+
+
+@pytest.fixture
+def place(run, tmp_path):
+    """A directory of whoever runs it."""
+    if run.user == "user" and ROOT:
+        os.chown(tmp_path, 65534, 65534)
+    open_way(tmp_path)
+    return tmp_path
+
+
+def test_captured_files_are_written(run, place):
+    script = "mkdir d; echo a >a.txt; printf 'b\\377' >d/b.txt; chmod +x d/b.txt; echo no >c.log"
+    words = ("--lang", "shell", "--capture", "*.txt", "-c", script)
+    done = run(None, *words, cwd=place)  # where one is
+    assert done.returncode == 0 and (place / "a.txt").read_text() == "a\n" and (place / "d/b.txt").read_bytes() == b"b\xff", done
+    assert os.access(place / "d/b.txt", os.X_OK) and not os.access(place / "a.txt", os.X_OK) and not (place / "c.log").exists()
+    (place / "a.txt").write_text("mine")
+    done = run(None, *words, cwd=place)  # nothing is replaced there
+    assert done.returncode == 125 and "'a.txt': it is there" in done.stderr and (place / "a.txt").read_text() == "mine"
+    done = run(None, "--out", str(place / "new"), *words)
+    assert done.returncode == 0 and (place / "new/a.txt").read_text() == "a\n" and f"Captured files in '{place}/new': 2" in done.stderr
+    (place / "new/a.txt").write_text("mine")
+    done = run(None, "--json", "--out", str(place / "new"), *words)
+    assert json.loads(done.stdout)["files"]["a.txt"]["text"] == "a\n" and (place / "new/a.txt").read_text() == "a\n"
+    done = run(None, "--lang", "shell", "--out", str(place / "new"), "--capture", "*", "-c", "echo x >f; exit 3")
+    assert done.returncode == 3 and (place / "new/f").exists()
+
+
+def test_captured_files_go_nowhere_else(run, place):
+    """Links below the directory, and hidden names where nobody named one."""
+    secret = place / "secret"
+    secret.mkdir()
+    (place / "out").mkdir()
+    for name in ("d", "f"):
+        (place / "out" / name).symlink_to(secret if name == "d" else secret / "f")
+    for path in (secret, place / "out"):
+        os.chown(path, place.stat().st_uid, -1)
+    done = run(None, "--lang", "shell", "--out", str(place / "out"), "--capture", "**", "-c", "mkdir d; echo x >d/key; echo x >f; echo x >g")
+    assert done.returncode == 125 and "'d/key': a link or file is in the way" in done.stderr, done
+    assert not list(secret.iterdir()) and (place / "out/f").read_text() == "x\n" and not (place / "out/f").is_symlink() and (place / "out/g").exists()
+    done = run(None, "--lang", "shell", "--capture", "**", "-c", "mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; echo x >seen", cwd=place)
+    assert done.returncode == 125 and "hidden files need --out" in done.stderr and not (place / ".git").exists() and (place / "seen").exists()
+
+
 def test_a_program_cannot_disturb_the_capture(run):
     """Whatever is left running is dead before the files are read."""
     script = "(setsid sh -c 'while :; do ln -sf /etc/passwd e.txt; echo x >e.txt; pkill nacre-files; done' >/dev/null 2>&1 &); echo ok >f.txt; sleep 0.2"
