@@ -177,9 +177,8 @@ def copy_programs(build, top):
     return target / "nacre"
 
 
-def compile_c(source, program, *words):
+def compile_c(source, program, *words, root=RESULTS.parent.parent):
     """Whether that worked; what is left out is said."""
-    root = RESULTS.parent.parent
     command = ["cc", "-O2", "-D_GNU_SOURCE", "-std=gnu17", f"-I{root}/include", f"-I{root}/src", "-o", program, root / "bench" / source, *words]
     if shutil.which("cc") and subprocess.run(command, check=False).returncode == 0:
         return True

@@ -5,7 +5,6 @@ Debian's nginx-light and wrk. Memory is that of all processes of an idle daemon 
 once): with nothing kept ready, also with those who tell webhooks and collectors, and with interpreters and boxes that wait.
 """
 
-import collections
 import os
 import pathlib
 import re
@@ -14,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from measuring import memory
 
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 os.environ["NACRE_BUILD"] = str(BUILD)
@@ -36,17 +37,6 @@ def load(url, connections, *headers):
                          capture_output=True, text=True, check=True).stdout
     assert "Non-2xx" not in out and "Socket errors" not in out, out
     return float(re.search(r"Requests/sec: +([\d.]+)", out).group(1))
-
-
-def memory(pid):
-    """KiB of a process and all below it, by name."""
-    found = collections.Counter()
-    for line in open(f"/proc/{pid}/smaps_rollup"):
-        if line.startswith("Pss:"):
-            found[pathlib.Path(f"/proc/{pid}/comm").read_text().strip()] += int(line.split()[1])
-    for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split():
-        found += memory(int(child))
-    return found
 
 
 def measure_idle(title, home, serve):

@@ -5,8 +5,6 @@ then the bare interpreter, and so on. --write puts the tables into bench/RESULTS
 """
 
 import concurrent.futures
-import http.client
-import json
 import os
 import pathlib
 import re
@@ -15,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+from measuring import Client, percentile, rate, timed
 from results import options, put
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -50,29 +49,8 @@ print(n)
 """
 
 
-class Client:
-    def __init__(self, daemon):
-        self.connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
-
-    def execute(self, code, language="python"):
-        self.connection.request("POST", "/v1/execute", json.dumps({"code": code, "language": language}), {"Content-Type": "application/json"})
-        reply = json.loads(self.connection.getresponse().read())
-        assert reply["status"] == "success", reply
-        return reply
-
-
-def timed(call, *words):
-    start = time.perf_counter()
-    call(*words)
-    return (time.perf_counter() - start) * 1000
-
-
 def bare(*words):
     subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-
-
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 def row(name, ours, theirs, goal=""):
@@ -110,21 +88,6 @@ def latency(client, rounds):
         lines.append(row(name, ours, theirs, goal))
         bars.append((name, percentile(ours, 0.5), percentile(theirs, 0.5)))
     return lines, bars
-
-
-def rate(work, seconds, workers=8):
-    """Calls per second by so many threads."""
-    end = time.monotonic() + seconds
-
-    def loop(make):
-        call, n = make(), 0
-        while time.monotonic() < end:
-            call()
-            n += 1
-        return n
-
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        return sum(pool.map(loop, [work] * workers)) / seconds
 
 
 def floor(seconds, workers=8):

@@ -12,6 +12,7 @@ enum nc_language {
 	NC_GO,
 	NC_RUST,
 	NC_C,
+	NC_CPP,
 	NC_LANGUAGE_MAX,
 	NC_LANGUAGE_INVALID = -EINVAL,
 };

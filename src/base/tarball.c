@@ -395,10 +395,55 @@ static int unpack_dir(int dir_fd, const char *name, mode_t mode)
 		       : -ENOTDIR;
 }
 
-static int unpack_member(int base_fd, const struct nc_tar_member *member, int in_fd)
+/*
+ * Whether a symbolic link at path stays below the directory that path is relative to. ".." may only
+ * come first, and no more often than there are directories above the link: behind a name it would
+ * be the parent of wherever a link of that name leads. Every name after that is a file, a directory
+ * or a link of which the same is true.
+ */
+static bool stays_below(const char *path, const char *target)
+{
+	if (*target == '/')
+		return false;
+	for (; strncmp(target, "..", 2) == 0 && (!target[2] || target[2] == '/');
+		target += strspn(target, "/")) {
+		path = strchr(path, '/');
+		if (!path++)
+			return false;
+		target += 2;
+	}
+	for (; (target = strstr(target, "/..")); target += 3)
+		if (!target[3] || target[3] == '/')
+			return false;
+	return true;
+}
+
+static int leave_out(struct nc_tarball_left *left, const char *path)
+{
+	if (left->count++ == 0)
+		(void)nc_text_quote(left->first, path);
+	return 0;
+}
+
+/* A second name of a symbolic link would be one at another place, from where it leads elsewhere. */
+static int unlink_second_symlink(
+	int dir_fd, const char *name, const char *path, struct nc_tarball_left *left)
+{
+	struct stat status;
+
+	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	if (!S_ISLNK(status.st_mode))
+		return 0;
+	return unlinkat(dir_fd, name, 0) < 0 ? -errno : leave_out(left, path);
+}
+
+static int unpack_member(
+	int base_fd, const struct nc_tar_member *member, int in_fd, struct nc_tarball_left *left)
 {
 	const char *name = "";
 	cleanup_close int dir_fd = open_parent(base_fd, member->path, true, &name);
+	int r;
 
 	if (dir_fd < 0)
 		return dir_fd;
@@ -410,8 +455,11 @@ static int unpack_member(int base_fd, const struct nc_tar_member *member, int in
 	case NC_TAR_FILE:
 		return unpack_file(dir_fd, name, member, in_fd);
 	case NC_TAR_LINK:
-		return unpack_link(base_fd, dir_fd, name, member->target);
+		r = unpack_link(base_fd, dir_fd, name, member->target);
+		return r == 0 && left ? unlink_second_symlink(dir_fd, name, member->path, left) : r;
 	case NC_TAR_SYMLINK:
+		if (left && !stays_below(member->path, member->target))
+			return leave_out(left, member->path);
 		return symlinkat(member->target, dir_fd, name) < 0 ? -errno : 0;
 	case NC_TAR_FIFO:
 		return mkfifoat(dir_fd, name, member->mode) < 0 ? -errno : 0;
@@ -446,16 +494,19 @@ static int read_member(struct nc_tar_reader *reader, int in_fd, struct nacre_err
 	return 0;
 }
 
-int nc_tarball_unpack(int base_fd, int in_fd, struct nacre_err *err)
+int nc_tarball_unpack(
+	int base_fd, int in_fd, struct nc_tarball_left *ret_left, struct nacre_err *err)
 {
 	static struct nc_tar_reader reader; /* large */
 	int r;
 
+	if (ret_left)
+		*ret_left = (struct nc_tarball_left){0};
 	nc_tar_reader_init(&reader);
 	while ((r = read_member(&reader, in_fd, err)) == 0 && reader.member.kind != NC_TAR_END) {
 		if (!*reader.member.path)
 			continue;
-		r = unpack_member(base_fd, &reader.member, in_fd);
+		r = unpack_member(base_fd, &reader.member, in_fd, ret_left);
 		if (r == -ENODATA)
 			r = nc_err_set(err, r, "The archive is cut off");
 		else if (r < 0)

@@ -9,9 +9,11 @@
 #ifndef NC_TARBALL_H
 #define NC_TARBALL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /* What is packed: names in base_fd, each with all that is below; "." is all of it. */
 struct nc_tarball_pack {
@@ -28,10 +30,20 @@ struct nc_tarball_pack {
  */
 int nc_tarball_pack(const struct nc_tarball_pack *pack, int out_fd, struct nacre_err *err);
 
+/* Links of an archive that were not made, since they lead out of the directory. */
+struct nc_tarball_left {
+	size_t count;
+	char first[NC_TEXT_QUOTED_MAX]; /* the path of the first, quoted */
+};
+
 /*
  * Unpacks the archive of in_fd into base_fd, over what is there; directories that are there stay.
  * What came before a fault stays. Errors as nc_tar_take, -ENODATA: it is cut off.
+ *
+ * ret_left: symbolic links that lead out of base_fd are left out, and counted. Without it they are
+ * made as the archive has them, which is for trees that only boxes will look at.
  */
-int nc_tarball_unpack(int base_fd, int in_fd, struct nacre_err *err);
+int nc_tarball_unpack(
+	int base_fd, int in_fd, struct nc_tarball_left *ret_left, struct nacre_err *err);
 
 #endif

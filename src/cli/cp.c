@@ -14,23 +14,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "base/tarball.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
+#include "kernel/tree.h"
 #include "server/dial.h"
 
 #define BLOCK 65536
+#define REMOVE_NS (60 * NC_NS_PER_S)
 
 /* SANDBOX:PATH, taken apart; sandbox "": a path here. */
 struct place {
 	char sandbox[64];
 	const char *path;
-	bool is_dir;
 };
 
 static void read_place(const char *word, struct place *place)
@@ -126,19 +129,17 @@ static int pump(struct nc_dial *dial, pid_t *ret_pid)
 	return ends[0];
 }
 
-static int unpack_into(
-	const char *url, const struct place *from, const char *dir, struct nacre_err *err)
+/* Unpacks what is at a place of the sandbox into a directory here, without links that lead out. */
+static int unpack_into(const char *url, const struct place *from, int dir_fd,
+	struct nc_tarball_left *ret_left, struct nacre_err *err)
 {
 	nc_cleanup(nc_dial_done) struct nc_dial dial = {.fd = -EBADF};
 	nc_buf_cleanup struct nc_buf target = NC_BUF(NC_HTTP_TARGET_MAX);
 	nc_buf_cleanup struct nc_buf line = NC_BUF(NC_FRAME_REPLY_MAX);
-	cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_close int pipe_fd = -EBADF;
 	pid_t pid = 0;
 	int r = nc_dial_parse(url, &dial, err);
 
-	if (dir_fd < 0)
-		return nc_err_errno(err, -errno, "Open '%s'", dir);
 	put_target(&target, from, "/archive", "path", from->path);
 	if (r == 0)
 		r = nc_remote_begin(&dial, "GET", nc_buf_text(&target), "1.0", "", err);
@@ -153,65 +154,178 @@ static int unpack_into(
 	pipe_fd = pump(&dial, &pid);
 	if (pipe_fd < 0)
 		return nc_err_errno(err, pipe_fd, "Read the archive");
-	r = nc_tarball_unpack(dir_fd, pipe_fd, err);
+	r = nc_tarball_unpack(dir_fd, pipe_fd, ret_left, err);
 	pipe_fd = nc_fd_close(pipe_fd);
 	(void)waitpid(pid, NULL, 0);
 	return r;
 }
 
-/* One file: unpacked beside where it goes, and renamed. */
-static int fetch_file(
-	const char *url, const struct place *from, const char *to, struct nacre_err *err)
-{
-	cleanup_free char *name = last_name(from->path), *copy = strdup(to), *fresh = NULL;
-	cleanup_free char *inside = NULL;
-	int r;
+/* Where something goes: a name in a directory that is held open, or "." for the directory itself.
+ * The user named the directory, through links or not; below it no link is followed. */
+struct spot {
+	int dir_fd;
+	char name[NC_NAME_MAX + 1];
+	char shown[NC_TEXT_QUOTED_MAX]; /* all of the path, quoted */
+};
 
-	if (!name || !copy || asprintf(&fresh, "%s/.nacre-cp-XXXXXX", dirname(copy)) < 0)
+static void spot_done(struct spot *spot)
+{
+	(void)nc_fd_close(spot->dir_fd);
+}
+
+/* The last name of a path; "." if that is no name of its own. -ENAMETOOLONG. */
+static int last_name_of(const char *path, char out[static NC_NAME_MAX + 1])
+{
+	cleanup_free char *name = last_name(path);
+
+	if (!name)
+		return -ENOMEM;
+	if (strlen(name) > NC_NAME_MAX)
+		return -ENAMETOOLONG;
+	(void)snprintf(out, NC_NAME_MAX + 1, "%s", nc_path_is_plain(name) ? name : ".");
+	return 0;
+}
+
+/* Into a directory that is there, under the name that it has in the sandbox; else as what is named.
+ */
+static int find_spot(const char *from, const char *to, struct spot *spot, struct nacre_err *err)
+{
+	cleanup_free char *copy = strdup(to), *shown = NULL;
+	const char *dir = to;
+	int r = 0;
+
+	if (!copy)
 		return nc_err_set(err, -ENOMEM, "Out of memory");
-	if (!mkdtemp(fresh))
-		return nc_err_errno(err, -errno, "Make a directory beside '%s'", to);
-	inside = join(fresh, name);
-	r = inside ? unpack_into(url, from, fresh, err) : nc_err_set(err, -ENOMEM, "Out of memory");
-	if (r == 0 && rename(inside, to) < 0)
-		r = nc_err_errno(err, -errno, "Write '%s'", to);
-	if (inside)
-		(void)unlink(inside);
-	(void)rmdir(fresh);
+	spot->dir_fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (spot->dir_fd >= 0) {
+		r = last_name_of(from, spot->name);
+	} else {
+		r = last_name_of(to, spot->name);
+		dir = dirname(copy);
+		spot->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (spot->dir_fd < 0)
+		r = -errno;
+	if (r < 0)
+		return nc_err_errno(err, r, "Open '%s'", dir);
+	shown = join(dir, spot->name);
+	(void)nc_text_quote(spot->shown, shown ? shown : spot->name);
+	return 0;
+}
+
+/* Makes and opens the directory of that name: a link of that name is none. */
+static int open_spot(const struct spot *spot, struct nacre_err *err)
+{
+	int fd;
+
+	if (mkdirat(spot->dir_fd, spot->name, 0777) < 0 && errno != EEXIST)
+		return nc_err_errno(err, -errno, "Make %s", spot->shown);
+	fd = openat(spot->dir_fd, spot->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+		return nc_err_set(err, -ENOTDIR,
+			"%s is there and is no directory; a link is not followed", spot->shown);
+	return fd < 0 ? nc_err_errno(err, -errno, "Open %s", spot->shown) : fd;
+}
+
+/* By itself every link leads out of what is copied. */
+static int refuse_link(const char *path, struct nacre_err *err)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+
+	return nc_err_set(err, -ELOOP,
+		"%s is a symbolic link, which is not copied by itself: name what it leads to",
+		nc_text_quote(quoted, path));
+}
+
+/* What was unpacked under a name, to where it goes. */
+static int move_out(int fresh_fd, const char *name, const struct spot *spot, struct nacre_err *err)
+{
+	struct stat status;
+
+	if (fstatat(fresh_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return nc_err_errno(err, -errno, "Copy to %s", spot->shown);
+	if (S_ISLNK(status.st_mode))
+		return refuse_link(name, err);
+	if (S_ISDIR(status.st_mode))
+		return nc_err_set(
+			err, -ESTALE, "What goes to %s has changed meanwhile", spot->shown);
+	if (renameat(fresh_fd, name, spot->dir_fd, spot->name) < 0)
+		return nc_err_errno(err, -errno, "Write %s", spot->shown);
+	return 0;
+}
+
+/* One file: unpacked into a fresh directory beside where it goes, and renamed. */
+static int fetch_file(
+	const char *url, const struct place *from, const struct spot *spot, struct nacre_err *err)
+{
+	struct spot fresh = *spot;
+	char id[NC_ID_SIZE], name[NC_NAME_MAX + 1];
+	struct nc_tarball_left left = {0};
+	cleanup_close int fresh_fd = -EBADF;
+	int r = nc_id_new(".n", id);
+
+	if (r == 0)
+		r = last_name_of(from->path, name);
+	if (r < 0)
+		return nc_err_errno(err, r, "Make a directory");
+	(void)snprintf(fresh.name, sizeof(fresh.name), "%s", id);
+	r = fresh_fd = open_spot(&fresh, err);
+	if (r >= 0)
+		r = unpack_into(url, from, fresh_fd, &left, err);
+	if (r == 0)
+		r = left.count > 0 ? refuse_link(name, err) : move_out(fresh_fd, name, spot, err);
+	(void)nc_tree_remove(spot->dir_fd, id, nc_clock_ns() + REMOVE_NS);
+	return r;
+}
+
+static int fetch_dir(
+	const char *url, const struct place *from, const struct spot *spot, struct nacre_err *err)
+{
+	struct nc_tarball_left left = {0};
+	cleanup_close int dir_fd = open_spot(spot, err);
+	int r = dir_fd < 0 ? dir_fd : unpack_into(url, from, dir_fd, &left, err);
+
+	if (r == 0 && left.count > 0)
+		r = nc_err_set(err, -ELOOP,
+			"Copied, but without the symbolic links that lead out of the directory "
+			"(%zu, the first is %s)",
+			left.count, left.first);
 	return r;
 }
 
 static int fetch(
 	const char *url, const struct place *from, const struct place *to, struct nacre_err *err)
 {
-	cleanup_free char *name = last_name(from->path), *below = NULL;
-	struct stat status;
-	bool into = stat(to->path, &status) == 0 && S_ISDIR(status.st_mode);
-	const char *target = to->path;
+	nc_cleanup(spot_done) struct spot spot = {.dir_fd = -EBADF};
 	char kind[16];
 	int r = kind_there(url, from, kind, err);
 
 	if (r == 0 && !kind[0])
 		r = nc_err_set(err, -ENOENT, "There is no '%s' in the sandbox", from->path);
+	if (r == 0 && nc_streq(kind, "link"))
+		r = refuse_link(from->path, err);
+	if (r == 0)
+		r = find_spot(from->path, to->path, &spot, err);
 	if (r < 0)
 		return r;
-	if (into && name && !nc_streq(name, "/") && !nc_streq(name, "."))
-		target = below = join(to->path, name);
-	if (!name || !target)
-		return nc_err_set(err, -ENOMEM, "Out of memory");
-	if (!nc_streq(kind, "directory"))
-		return fetch_file(url, from, target, err);
-	if (mkdir(target, 0777) < 0 && errno != EEXIST)
-		return nc_err_errno(err, -errno, "Make '%s'", target);
-	return unpack_into(url, from, target, err);
+	return nc_streq(kind, "directory") ? fetch_dir(url, from, &spot, err)
+					   : fetch_file(url, from, &spot, err);
 }
 
 /* ---- into it ---- */
 
+/* What is sent: a name in a directory that is held open; "." is all that is in it. */
+struct source {
+	int dir_fd;
+	const char *name;
+};
+
 /* A process that packs into a pipe: its other end, or -errno. It says itself what fails. */
-static int pack(const char *dir, const char *name, pid_t *ret_pid)
+static int pack(const struct source *source, pid_t *ret_pid)
 {
-	const char *const names[] = {name, NULL};
+	const char *const names[] = {source->name, NULL};
+	const struct nc_tarball_pack order = {
+		.base_fd = source->dir_fd, .names = names, .max = NC_ARCHIVE_MAX};
 	int ends[2];
 	pid_t pid = 0;
 
@@ -219,12 +333,8 @@ static int pack(const char *dir, const char *name, pid_t *ret_pid)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		cleanup_close int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		const struct nc_tarball_pack order = {
-			.base_fd = dir_fd, .names = names, .max = NC_ARCHIVE_MAX};
 		struct nacre_err err = {0};
-		int r = dir_fd < 0 ? nc_err_errno(&err, -errno, "Open '%s'", dir)
-				   : nc_tarball_pack(&order, ends[1], &err);
+		int r = nc_tarball_pack(&order, ends[1], &err);
 
 		if (r < 0 && r != -EPIPE)
 			fprintf(stderr, "nacre cp: %s\n", err.message);
@@ -261,8 +371,8 @@ static int send_archive(struct nc_dial *dial, int pipe_fd, pid_t pid, struct nac
 	return r < 0 ? r : nc_dial_send(dial, "0\r\n\r\n", 5, err);
 }
 
-static int pack_into(const char *url, const struct place *to, const char *path, const char *dir,
-	const char *name, struct nacre_err *err)
+static int pack_into(const char *url, const struct place *to, const char *path,
+	const struct source *source, struct nacre_err *err)
 {
 	nc_cleanup(nc_dial_done) struct nc_dial dial = {.fd = -EBADF};
 	nc_buf_cleanup struct nc_buf target = NC_BUF(NC_HTTP_TARGET_MAX);
@@ -273,9 +383,9 @@ static int pack_into(const char *url, const struct place *to, const char *path, 
 	put_target(&target, to, "/archive", "path", path);
 	if (r < 0)
 		return r;
-	pipe_fd = pack(dir, name, &pid); /* before the connection, which is not for it */
+	pipe_fd = pack(source, &pid); /* before the connection, which is not for it */
 	if (pipe_fd < 0)
-		return nc_err_errno(err, pipe_fd, "Pack '%s'", dir);
+		return nc_err_errno(err, pipe_fd, "Pack '%s'", source->name);
 	r = nc_remote_begin(&dial, "PUT", nc_buf_text(&target), "1.1",
 		"Connection: close\r\nContent-Type: application/x-tar\r\n"
 		"Transfer-Encoding: chunked\r\n",
@@ -297,8 +407,8 @@ static int pack_into(const char *url, const struct place *to, const char *path, 
 }
 
 /* A file under another name: packed into a fresh directory beside it, and moved. */
-static int send_renamed(const char *url, const struct place *to, const char *dir, const char *name,
-	struct nacre_err *err)
+static int send_renamed(
+	const char *url, const struct place *to, const struct source *source, struct nacre_err *err)
 {
 	nc_buf_cleanup struct nc_buf target = NC_BUF(NC_HTTP_TARGET_MAX);
 	nc_buf_cleanup struct nc_buf removal = NC_BUF(NC_HTTP_TARGET_MAX);
@@ -310,10 +420,10 @@ static int send_renamed(const char *url, const struct place *to, const char *dir
 	if (r == 0 && copy)
 		fresh = join(dirname(copy), id);
 	if (fresh)
-		inside = join(fresh, name);
+		inside = join(fresh, source->name);
 	if (!inside)
 		return nc_err_set(err, -ENOMEM, "Out of memory");
-	r = pack_into(url, to, fresh, dir, name, err);
+	r = pack_into(url, to, fresh, source, err);
 	put_target(&target, to, "/files/move", "from", inside);
 	nc_buf_adds(&target, "&to=");
 	nc_remote_escape(&target, to->path);
@@ -324,30 +434,50 @@ static int send_renamed(const char *url, const struct place *to, const char *dir
 	return r;
 }
 
+/*
+ * What the path names is not reached through a link of that name, which is sent as a link: it may
+ * be one that came out of a sandbox. A path that ends in a slash is the directory it leads to.
+ */
+static int open_source(const char *path, char *copy, char *name, struct source *source)
+{
+	struct stat status;
+
+	source->name = ".";
+	source->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (source->dir_fd >= 0 || (errno != ENOTDIR && errno != ELOOP))
+		return source->dir_fd < 0 ? -errno : 0;
+	source->name = name;
+	source->dir_fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return source->dir_fd < 0 || fstatat(source->dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0
+		       ? -errno
+		       : 0;
+}
+
 static int send_it(
 	const char *url, const struct place *from, const struct place *to, struct nacre_err *err)
 {
 	cleanup_free char *name = last_name(from->path), *copy = strdup(from->path), *below = NULL;
-	struct stat status;
+	struct source source = {.dir_fd = -EBADF};
+	cleanup_close int dir_fd = -EBADF;
 	char kind[16];
 	int r = kind_there(url, to, kind, err);
 	bool into = nc_streq(kind, "directory");
 
 	if (r < 0)
 		return r;
-	if (stat(from->path, &status) < 0)
-		return nc_err_errno(err, -errno, "Find '%s'", from->path);
 	if (into && name)
 		below = join(to->path, name);
 	if (!name || !copy || (into && !below))
 		return nc_err_set(err, -ENOMEM, "Out of memory");
-	if (S_ISDIR(status.st_mode))
-		return pack_into(url, to,
-			into && !nc_streq(name, ".") && !nc_streq(name, "/") ? below : to->path,
-			from->path, ".", err);
-	if (into)
-		return pack_into(url, to, to->path, dirname(copy), name, err);
-	return send_renamed(url, to, dirname(copy), name, err);
+	r = open_source(from->path, copy, name, &source);
+	dir_fd = source.dir_fd;
+	if (r < 0)
+		return nc_err_errno(err, r, "Find '%s'", from->path);
+	if (source.name != name)
+		return pack_into(
+			url, to, into && nc_path_is_plain(name) ? below : to->path, &source, err);
+	return into ? pack_into(url, to, to->path, &source, err)
+		    : send_renamed(url, to, &source, err);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

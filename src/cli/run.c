@@ -4,17 +4,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/base64.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "box/store.h"
 #include "cli/answer_json.h"
 #include "cli/cli.h"
+#include "cli/gather.h"
 #include "cli/order.h"
+#include "cli/outbox.h"
 #include "cli/outlet.h"
 #include "cli/recording.h"
 #include "cli/remote.h"
@@ -29,7 +29,8 @@
 #include "watch/record.h"
 
 static bool arg_cache, arg_json;
-static const char *arg_code, *arg_lang, *arg_net, *arg_packages, *arg_policy, *arg_request;
+static const char *arg_code, *arg_lang, *arg_net, *arg_out, *arg_packages, *arg_policy,
+	*arg_request;
 static struct nc_words arg_allow, arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
 
@@ -41,7 +42,7 @@ static const struct nc_option options[] = {
 	{.name = "cache", .help = "Answer an equal request from the cache", .flag = &arg_cache},
 	{.name = "capture",
 		.value = "GLOB",
-		.help = "Bring files back in the reply; repeatable",
+		.help = "Bring files back, into --out, else where you are; repeatable",
 		.words = &arg_capture},
 	{.name = "code",
 		.letter = 'c',
@@ -54,7 +55,7 @@ static const struct nc_option options[] = {
 	NC_OPTION_ENV(args),
 	{.name = "file",
 		.value = "SRC[:DST]",
-		.help = "Put a file into the workspace; repeatable",
+		.help = "Put a file or a directory into the workspace; repeatable",
 		.words = &arg_file},
 	NC_OPTION_FILES(args),
 	NC_OPTION_INODES(args),
@@ -72,6 +73,10 @@ static const struct nc_option options[] = {
 		.value = "MODE",
 		.help = "none (the usual), or allowlist: hosts of --allow, or the policy's",
 		.text = &arg_net},
+	{.name = "out",
+		.value = "DIR",
+		.help = "Write captured files into this directory",
+		.text = &arg_out},
 	NC_OPTION_OUTPUT(args),
 	{.name = "packages",
 		.value = "A,B",
@@ -105,34 +110,6 @@ static int read_all(
 		return nc_err_set(
 			err, r, "%s: more than %zu bytes", nc_text_quote(quoted, name), max);
 	return r < 0 ? nc_err_errno(err, r, "%s", nc_text_quote(quoted, name)) : 0;
-}
-
-/* SRC[:DST]; the base name where no other is given. */
-static int add_file(json_t *files, const char *word, struct nacre_err *err)
-{
-	cleanup_free char *source = strdup(word), *data = NULL, *text = NULL;
-	char *colon = source ? strrchr(source, ':') : NULL;
-	const char *target;
-	struct stat status;
-	size_t size = 0;
-	int r;
-
-	if (!source)
-		return nc_err_errno(err, -ENOMEM, "Option '--file'");
-	if (colon)
-		*colon = '\0';
-	target = colon ? colon + 1 : strrchr(source, '/') ? strrchr(source, '/') + 1 : source;
-	r = read_all(source, NC_REQUEST_FILES_SIZE_MAX, &data, &size, err);
-	if (r == 0)
-		r = nc_base64_encode(data, size, &text);
-	if (r < 0)
-		return nc_err_wrap(err, "Option '--file'");
-	/* a name that is not UTF-8 cannot be said in a request */
-	if (json_object_set_new(files, target,
-		    json_pack("{s:s, s:b}", "base64", text, "executable",
-			    stat(source, &status) == 0 && (status.st_mode & 0111) != 0)) < 0)
-		return nc_err_set(err, -EINVAL, "Option '--file': the name is not UTF-8");
-	return 0;
 }
 
 static json_t *words_json(char *const *words, size_t count)
@@ -179,10 +156,9 @@ static int set(json_t *request, const char *name, json_t *value)
 }
 
 /* The command line as a request, which is then held against the same rules as any other. */
-static int compose(json_t *request, const char *file, char **words, size_t n_words,
+static int compose(json_t *request, json_t *files, const char *file, char **words, size_t n_words,
 	const char *code, size_t code_size, struct nacre_err *err)
 {
-	json_t *files = json_object();
 	int r = 0;
 
 	for (size_t i = 0; i < args.env.count; i++)
@@ -193,12 +169,10 @@ static int compose(json_t *request, const char *file, char **words, size_t n_wor
 	else if (arg_net && nc_streq(arg_net, "none") && arg_allow.count > 0)
 		r = nc_err_set(err, -EINVAL, "Option '--allow': not with --net none");
 	for (size_t i = 0; r == 0 && i < arg_file.count; i++)
-		r = add_file(files, arg_file.words[i], err);
-	if (r < 0) {
-		json_decref(files);
+		r = nc_gather(files, arg_file.words[i], err);
+	if (r < 0)
 		return r;
-	}
-	r |= set(request, "files", files);
+	r |= json_object_set(request, "files", files);
 	r |= set(request, "code", json_stringn(code, code_size));
 	if (r < 0)
 		return nc_err_set(err, -EINVAL, "The program is not UTF-8");
@@ -286,13 +260,13 @@ static int read_limits(struct nc_request_limits *limits, struct nacre_err *err)
 static int read_request(
 	int n_words, char **words, struct nc_request *request, struct nacre_err *err)
 {
-	cleanup_json json_t *source = json_object();
-	cleanup_free char *text = NULL, *composed = NULL;
+	cleanup_json json_t *source = json_object(), *files = json_object();
+	cleanup_free char *text = NULL, *composed = NULL, *name = NULL;
 	const char *file = arg_code ? NULL : n_words > 0 ? words[0] : NULL;
 	size_t size = arg_code ? strlen(arg_code) : 0, skip = file ? 1 : 0;
 	int r;
 
-	if (!source)
+	if (!source || !files)
 		return nc_err_errno(err, -ENOMEM, "Read the request");
 	if (arg_request) {
 		r = n_words > 0 || arg_code
@@ -306,12 +280,15 @@ static int read_request(
 			"Name a program: nacre run FILE, nacre run -c CODE, or - for standard "
 			"input");
 	if (file) {
-		r = read_all(file, NC_REQUEST_CODE_MAX, &text, &size, err);
+		r = nc_streq(file, "-") ? -ENOTDIR
+					: nc_gather_program(files, file, &name, &text, &size, err);
+		if (r == -ENOTDIR)
+			r = read_all(file, NC_REQUEST_CODE_MAX, &text, &size, err);
 		if (r < 0)
 			return r;
 	}
-	r = compose(source, file, words + skip, (size_t)n_words - skip, arg_code ? arg_code : text,
-		size, err);
+	r = compose(source, files, name ? name : file, words + skip, (size_t)n_words - skip,
+		arg_code ? arg_code : text, size, err);
 	composed = r == 0 ? json_dumps(source, JSON_COMPACT) : NULL;
 	if (r == 0)
 		r = composed ? parse(composed, strlen(composed), request, err)
@@ -476,6 +453,23 @@ static void explain(const json_t *reply)
 	}
 }
 
+/* Files that matched and did not come, and why. */
+static void explain_skipped(const json_t *reply)
+{
+	const json_t *skipped = json_object_get(reply, "files_skipped");
+	const char *reason = text_of(reply, "files_reason");
+
+	for (size_t i = 0; i < json_array_size(skipped); i++) {
+		const json_t *file = json_array_get(skipped, i);
+		char quoted[NC_TEXT_QUOTED_MAX];
+
+		fprintf(stderr, "nacre run: Not captured: %s: %s\n",
+			nc_text_quote(quoted, text_of(file, "path")), text_of(file, "reason"));
+	}
+	if (*reason)
+		fprintf(stderr, "nacre run: Not all files were captured: %s\n", reason);
+}
+
 /* What was printed when the reply was made. */
 static void print_kept(const json_t *reply)
 {
@@ -585,17 +579,20 @@ static int run_there(const char *url, const struct nc_request *request, const ch
 }
 
 /* The outcome, for people or programs; the exit code. */
-static int finish(json_t *reply, struct nacre_err *err)
+static int finish(json_t *reply, int outbox_fd, struct nacre_err *err)
 {
-	int code = exit_code(reply);
+	int r = 0, code = exit_code(reply);
 
 	if (!arg_json) {
 		print_kept(reply);
 		explain(reply);
+		explain_skipped(reply);
 	}
+	if (outbox_fd >= 0 && json_object_size(json_object_get(reply, "files")) > 0)
+		r = nc_outbox_put(outbox_fd, reply, err);
 	if (arg_json && nc_json_print(stdout, reply, true) < 0)
 		return nc_err_set(err, -EIO, "Write the reply");
-	return code;
+	return r < 0 ? r : code;
 }
 
 /* Whether one of its steps is in a language whose compiler has a cache, or may be. */
@@ -630,7 +627,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_book struct nc_book *policies = NULL;
-	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF;
+	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF, outbox_fd = -EBADF;
 	cleanup_environments struct nc_environments environments;
 	struct nacre_err ignored = {0};
 	static struct task task;
@@ -640,10 +637,15 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	nc_environments_init(&environments);
 	r = read_request(n_words, words, &request, err);
 	request.network.trusted = true;
+	/* before anything is given up; for programs the reply has them */
+	if (r == 0 && request.capture.count > 0 && (arg_out || !arg_json))
+		r = outbox_fd = nc_outbox_start(arg_out, err);
+	if (r > 0)
+		r = 0;
 	if (r == 0 && cli->server) {
 		r = run_there(cli->server, &request, arg_code || arg_request ? NULL : words[0],
 			&task.reply, err);
-		return r < 0 ? r : finish(task.reply, err);
+		return r < 0 ? r : finish(task.reply, outbox_fd, err);
 	}
 	if (r == 0)
 		r = read_policies(cli->config, &request, &policies, err);
@@ -667,16 +669,18 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (r == 0)
 		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
 			&environments, &record, egress_fd, &task, err);
-	return r < 0 ? r : finish(task.reply, err);
+	return r < 0 ? r : finish(task.reply, outbox_fd, err);
 }
 
 const struct nc_verb nc_verb_run = {
 	.name = "run",
 	.summary = "Run a program in a fresh box",
-	.arguments = "FILE|-c CODE|- [ARGUMENT...]",
-	.details = "Tells the language, asks the policy, compiles where that is needed, and runs\n"
-		   "the program in a box of its own. Its input and output are passed through, and\n"
-		   "its exit status is ours. - reads the program from standard input.",
+	.arguments = "FILE|DIR|-c CODE|- [ARGUMENT...]",
+	.details =
+		"Tells the language, asks the policy, compiles where that is needed, and runs\n"
+		"the program in a box of its own. Its input and output are passed through, and\n"
+		"its exit status is ours. - reads the program from standard input. Of a directory\n"
+		"the file called main is the program, and all others are put beside it.",
 	.example = "nacre run --timeout 10s --json -c 'print(6 * 7)'",
 	.options = options,
 	.max_words = 4096,

@@ -130,6 +130,7 @@ static const struct nc_field language_limit_fields[] = {
 	LANGUAGE(nc_limits_config, NC_GO, "go", nc_limit_fields),
 	LANGUAGE(nc_limits_config, NC_RUST, "rust", nc_limit_fields),
 	LANGUAGE(nc_limits_config, NC_C, "c", nc_limit_fields),
+	LANGUAGE(nc_limits_config, NC_CPP, "cpp", nc_limit_fields),
 	END,
 };
 

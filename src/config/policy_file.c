@@ -146,6 +146,7 @@ static const struct nc_field network_fields[] = {
 		GROUP("go", base, language[NC_GO], code_fields),                                   \
 		GROUP("rust", base, language[NC_RUST], code_fields),                               \
 		GROUP("c", base, language[NC_C], code_fields),                                     \
+		GROUP("cpp", base, language[NC_CPP], code_fields),                                 \
 		GROUP("severities", base, severity, severity_fields),                              \
 		GROUP("risk", base, risk, risk_fields), GROUP("floor", base, floor, floor_fields), \
 		GROUP("limits", base, limits, nc_limit_fields),                                    \

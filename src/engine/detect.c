@@ -81,7 +81,7 @@ static bool detect_by_name(
 }
 
 /*
- * How badly a program fits. C has no grammar here: its tokens are looked at. TypeScript is read
+ * How badly a program fits. C and C++ have no grammar here: their tokens are looked at. TypeScript is read
  * with JavaScript's grammar, which stumbles over each type: most of that is no fault.
  */
 static int count_faults(enum nc_language language, const char *code, size_t size,
@@ -89,7 +89,7 @@ static int count_faults(enum nc_language language, const char *code, size_t size
 {
 	int r;
 
-	if (language == NC_C) {
+	if (language == NC_C || language == NC_CPP) {
 		*ret_faults = nc_marks_c_faults(code, size);
 		return 0;
 	}

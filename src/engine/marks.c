@@ -294,6 +294,31 @@ static const struct mark c_marks[] = {
 	{NULL},
 };
 
+/* What C++ has and C does not; the rest is as in C. */
+static const struct mark cpp_marks[] = {
+	{"<iostream>", ANYWHERE, true},
+	{"<vector>", ANYWHERE, true},
+	{"<string>", ANYWHERE, true},
+	{"<map>", ANYWHERE, true},
+	{"<algorithm>", ANYWHERE, true},
+	{"<memory>", ANYWHERE, true},
+	{"using namespace ", AT_START, true},
+	{"std::", ANYWHERE, true},
+	{"template", AT_START, true},
+	{"class ", AT_START, true},
+	{"#include ", AT_START},
+	{"#include<", AT_START},
+	{"int main", AT_START},
+	{"#define ", AT_START},
+	{"int ", ANYWHERE},
+	{"void ", ANYWHERE},
+	{"auto ", ANYWHERE},
+	{"struct ", ANYWHERE},
+	{"cout <<", ANYWHERE},
+	{"return 0;", ANYWHERE},
+	{NULL},
+};
+
 static const struct mark *const marks_of[NC_LANGUAGE_MAX] = {
 	[NC_PYTHON] = python_marks,
 	[NC_JAVASCRIPT] = javascript_marks,
@@ -302,16 +327,7 @@ static const struct mark *const marks_of[NC_LANGUAGE_MAX] = {
 	[NC_GO] = go_marks,
 	[NC_RUST] = rust_marks,
 	[NC_C] = c_marks,
-};
-
-/* What C++ has and C does not: a C compiler would only complain about it. */
-static const struct mark foreign_to_c[] = {
-	{"<iostream>", ANYWHERE},
-	{"using namespace ", AT_START},
-	{"std::", ANYWHERE},
-	{"template", AT_START},
-	{"class ", AT_START},
-	{NULL},
+	[NC_CPP] = cpp_marks,
 };
 
 static bool is_word_char(char c)
@@ -398,7 +414,11 @@ bool nc_marks_count(const char *code, size_t size, unsigned int ret_marks[static
 		size = LOOKED_AT_MAX;
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
 		ret_marks[i] = count(code, size, marks_of[i]);
-	if (ret_marks[NC_C] > 0 && count(code, size, foreign_to_c) > 0)
+	/* classes and templates are in other languages too: C++ needs what C needs, and C is what
+	 * has nothing of C++ */
+	if (ret_marks[NC_C] == 0)
+		ret_marks[NC_CPP] = 0;
+	if (ret_marks[NC_CPP] > 0)
 		ret_marks[NC_C] = 0;
 	for (size_t i = 0; i < NC_LANGUAGE_MAX; i++)
 		any |= ret_marks[i] > 0;

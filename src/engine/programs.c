@@ -29,6 +29,7 @@ static void make_key(const struct nc_execution *execution, struct nc_step_state 
 	nc_digest_text(digest, step->runtime->name);
 	nc_digest_program(digest, compile->argv[0]);
 	add_words(digest, compile->argv);
+	add_words(digest, step->runtime->libraries);
 	add_words(digest, compile->env);
 	nc_digest_text(digest, step->source);
 	nc_digest_add(digest, wanted->code, wanted->code_size);

@@ -147,6 +147,31 @@ static bool is_own_file(const struct nc_execution *execution, const char *path)
 	return nc_streq(path, NC_ACCESS_TRUSTED);
 }
 
+/* Why a file that matched stayed behind. */
+static const char *skip_reason(int error)
+{
+	return error == EFBIG	? "more than the 64 MiB that all captured files may have together"
+	       : error == ELOOP ? "a symbolic link, which is not followed"
+	       : error == EINVAL || error == ENXIO ? "not a regular file"
+						   : nc_errno_text(error);
+}
+
+/* Why what was captured is not all that matched; NULL: it is all. */
+static const char *cut_reason(const struct nc_execution *execution)
+{
+	int error = execution->unpack.error;
+
+	_Static_assert(NC_CAPTURE_FILES_MAX == 1000, "the text says so");
+	if (!execution->captured)
+		return "the files could not be read after the program had ended";
+	return error == 0	 ? NULL
+	       : error == EMFILE ? "more than 1,000 files match"
+	       : error == E2BIG	 ? "there are too many files to look at all of them"
+	       : error == ELOOP	 ? "directories are nested too deeply to look at all of them"
+	       : error == EACCES ? "a directory cannot be read"
+				 : nc_errno_text(error);
+}
+
 static int add_file(const struct nc_unpacked *file, json_t *files, json_t *skipped)
 {
 	/* names are bytes, and become text as output does */
@@ -158,7 +183,7 @@ static int add_file(const struct nc_unpacked *file, json_t *files, json_t *skipp
 		return json_object_set_new(files, json_string_value(path), file_json(file));
 	return json_array_append_new(
 		skipped, json_pack("{s:O, s:I, s:s}", "path", path, "size", (json_int_t)file->size,
-				 "reason", nc_errno_text(file->error)));
+				 "reason", skip_reason(file->error)));
 }
 
 /* Captured files by path; those that stayed behind, with the reason. */
@@ -166,6 +191,7 @@ static int add_files(const struct nc_execution *execution, json_t *reply)
 {
 	const struct nc_unpack *unpack = &execution->unpack;
 	json_t *files = json_object(), *skipped = json_array();
+	const char *reason = cut_reason(execution);
 	int r = 0;
 
 	if (execution->request.capture.count == 0 || !files || !skipped) {
@@ -182,8 +208,8 @@ static int add_files(const struct nc_execution *execution, json_t *reply)
 	}
 	r |= json_object_set_new(reply, "files", files);
 	r |= json_object_set_new(reply, "files_skipped", skipped);
-	r |= json_object_set_new(
-		reply, "files_complete", json_boolean(execution->captured && !unpack->error));
+	r |= json_object_set_new(reply, "files_complete", json_boolean(!reason));
+	r |= json_object_set_new(reply, "files_reason", reason ? json_string(reason) : json_null());
 	return r;
 }
 

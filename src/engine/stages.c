@@ -22,6 +22,9 @@
 /* Words of a language's run step. */
 #define RUN_WORDS_MAX 8U
 
+/* Words of a language's libraries. */
+#define LIBRARIES_MAX 4U
+
 /* Room for the streams beside the files. */
 #define STREAM_EXTRA (2U << 20)
 /* Files from this size on. */
@@ -157,6 +160,49 @@ static int fill_argv(struct nc_execution *execution, const char *const *template
 	return nc_runtime_argv(template, paths->source, paths->program,
 		args ? (char *const *)(uintptr_t)args->words : NULL, args ? args->count : 0,
 		&execution->argv.buf, &execution->argv.count);
+}
+
+/* Whether files beside the code are to be compiled as one package with it. */
+static bool has_package(const struct nc_request_files *files, enum nc_language language)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const char *path = files->file[i].path, *test = strstr(path, "_test.go");
+
+		if (nc_streq(path, "go.mod") ||
+			(!strchr(path, '/') && nc_language_of_file(path) == language &&
+				!(test && nc_streq(test, "_test.go"))))
+			return true;
+	}
+	return false;
+}
+
+/* The compiler's words, with those of the request's files that belong to the program. */
+static int fill_compile_argv(
+	struct nc_execution *execution, const struct nc_step_state *step, const struct paths *paths)
+{
+	const struct nc_request_files *files = &execution->request.files;
+	const struct nc_runtime *runtime = step->runtime;
+	const char *words[NC_REQUEST_FILES_MAX + LIBRARIES_MAX];
+	nc_buf_cleanup struct nc_buf text = NC_BUF(NC_REQUEST_FILES_MAX * (NC_PATH_MAX + 1U));
+	const char *source = paths->source, *at;
+	size_t n = 0, n_files = 0;
+
+	if (runtime->sources == NC_SOURCES_DIR && has_package(files, runtime->language))
+		source = ".";
+	for (size_t i = 0; runtime->sources == NC_SOURCES_LIST && i < files->count; i++) {
+		if (nc_language_of_file(files->file[i].path) != runtime->language)
+			continue;
+		nc_buf_addf(&text, "%s/%s%c", paths->workspace, files->file[i].path, '\0');
+		n_files++;
+	}
+	if (text.error < 0)
+		return text.error;
+	for (at = nc_buf_text(&text); n < n_files; at += strlen(at) + 1)
+		words[n++] = at;
+	for (const char *const *library = runtime->libraries; library && *library; library++)
+		words[n++] = *library;
+	return nc_runtime_argv(runtime->compile.argv, source, paths->program,
+		(char *const *)(uintptr_t)words, n, &execution->argv.buf, &execution->argv.count);
 }
 
 /* The run's own words, and those that hold the interpreter behind its name. */
@@ -372,7 +418,7 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 	assert(step || stage->kind == NC_STAGE_PUT || stage->kind >= NC_STAGE_LOOK);
 	switch (stage->kind) {
 	case NC_STAGE_COMPILE:
-		r = fill_argv(execution, step->runtime->compile.argv, &paths, NULL);
+		r = fill_compile_argv(execution, step, &paths);
 		return r < 0 ? r
 			     : fill_env(execution, &paths, NULL, step->runtime->compile.env,
 				       warmth_words(execution, step), NULL);

@@ -112,11 +112,11 @@ static void visit(struct search *search, int dir_fd, const char *name, size_t le
 	}
 	if (fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0) {
 		incomplete(search, errno);
-	} else if (S_ISREG(status.st_mode)) {
-		consider(search, search->path);
-	} else if (S_ISDIR(status.st_mode) && depth == DEPTH_MAX) {
+	} else if (!S_ISDIR(status.st_mode)) {
+		consider(search, search->path); /* what is no file is told as left behind */
+	} else if (depth == DEPTH_MAX) {
 		incomplete(search, ELOOP);
-	} else if (S_ISDIR(status.st_mode)) {
+	} else {
 		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		length += (size_t)size;
 		search->path[length] = '/';

@@ -56,7 +56,7 @@ int nc_verb_unpack(char **argv, struct nacre_err *err)
 
 	if (r < 0)
 		return r;
-	return base_fd < 0 ? -errno : nc_tarball_unpack(base_fd, STDIN_FILENO, err);
+	return base_fd < 0 ? -errno : nc_tarball_unpack(base_fd, STDIN_FILENO, NULL, err);
 }
 
 int nc_verb_save(char **argv, struct nacre_err *err)
@@ -97,5 +97,5 @@ int nc_verb_restore(char **argv, struct nacre_err *err)
 		(void)snprintf(path, sizeof(path), "/%s", places[i]);
 		r = clear(path, i == 0 ? argv[0] : NULL);
 	}
-	return r < 0 ? r : nc_tarball_unpack(base_fd, STDIN_FILENO, err);
+	return r < 0 ? r : nc_tarball_unpack(base_fd, STDIN_FILENO, NULL, err);
 }

@@ -46,6 +46,7 @@ static const char *modules_of(enum nc_language language)
 		return rust_modules;
 	case NC_SHELL: /* every command is a process */
 	case NC_C:     /* its tokens are not enough */
+	case NC_CPP:
 	case NC_LANGUAGE_MAX:
 	case NC_LANGUAGE_INVALID:
 		break;

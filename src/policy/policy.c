@@ -19,6 +19,7 @@ const char *const nc_policy_language_names[NC_LANGUAGE_MAX] = {
 	[NC_GO] = "go",
 	[NC_RUST] = "rust",
 	[NC_C] = "c",
+	[NC_CPP] = "cpp",
 };
 
 /* What a language is called otherwise: by people, by the endings of files, by interpreters. */
@@ -47,9 +48,10 @@ static const struct {
 	{"golang", NC_GO},
 	{"rs", NC_RUST},
 	{"h", NC_C},
-	{"cc", NC_C},
-	{"cpp", NC_C},
-	{"hpp", NC_C},
+	{"cc", NC_CPP},
+	{"cxx", NC_CPP},
+	{"c++", NC_CPP},
+	{"hpp", NC_CPP},
 	{"java", NC_C},
 };
 

@@ -11,7 +11,7 @@
 #include "policy/lists.h"
 #include "policy/tokens.h"
 
-/* C has no grammar here. */
+/* C and C++ have no grammar here. */
 static const struct nc_analyser *const analysers[NC_LANGUAGE_MAX] = {
 	[NC_PYTHON] = &nc_python,
 	[NC_JAVASCRIPT] = &nc_javascript,

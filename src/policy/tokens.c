@@ -1,6 +1,7 @@
 /*
- * C and what looks like it, by its tokens: there is no grammar for it here. The tokens stand in a
- * flat tree below one root, so that everything else works on them as on the nodes of a parser.
+ * C, C++ and what looks like them, by their tokens: there is no grammar for them here. The tokens
+ * stand in a flat tree below one root, so that everything else works on them as on the nodes of a
+ * parser.
  */
 #include "policy/tokens.h"
 
@@ -52,6 +53,7 @@ static const struct nc_name_rule names[] = {
 	{"ptrace", NC_USE_NOTHING, NC_RULE_TRACE, 0},
 	{"reboot", NC_USE_NOTHING, NC_RULE_ADMIN, 0},
 	{"remove", NC_USE_DELETE, NC_RULE_NONE, 0},
+	{"remove_all", NC_USE_DELETE, NC_RULE_NONE, 0},
 	{"setgid", NC_USE_NOTHING, NC_RULE_PRIVILEGE, 0},
 	{"setns", NC_USE_NOTHING, NC_RULE_ESCAPE, 0},
 	{"setuid", NC_USE_NOTHING, NC_RULE_PRIVILEGE, 0},
@@ -70,6 +72,7 @@ static const struct nc_name_rule imports[] = {
 	{"pthread.h", NC_USE_THREAD, NC_RULE_NONE, 0},
 	{"sys/ptrace.h", NC_USE_NOTHING, NC_RULE_TRACE, 0},
 	{"sys/socket.h", NC_USE_CONNECT, NC_RULE_NONE, 0},
+	{"thread", NC_USE_THREAD, NC_RULE_NONE, 0},
 	{"threads.h", NC_USE_THREAD, NC_RULE_NONE, 0},
 };
 
@@ -89,10 +92,14 @@ static const struct nc_analyser analyser = {
 	.leave = no_step,
 };
 
+/* The longest mark that ends a raw string of C++. */
+#define RAW_MARK_MAX 16U
+
 /* Reads tokens one after another. */
 struct reader {
 	const char *text;
 	uint32_t size, at;
+	bool cpp;
 	struct nc_tree *tree;
 	uint32_t capacity;
 	int error;
@@ -153,6 +160,53 @@ static void read_string(struct reader *reader)
 	reader->at++;
 }
 
+/* R"end(text)end": quotes and backslashes in it are text. False if there is none here. */
+static bool read_raw(struct reader *reader)
+{
+	const char *at = reader->text + reader->at;
+	size_t left = reader->size - reader->at, mark = 2;
+	char tail[RAW_MARK_MAX + 3];
+	const char *end;
+
+	if (!reader->cpp || left < 3 || at[0] != 'R' || at[1] != '"')
+		return false;
+	while (mark < left && mark < RAW_MARK_MAX + 2 && !strchr("( )\\\t\v\f\n", at[mark]))
+		mark++;
+	if (mark == left || at[mark] != '(')
+		return false;
+	tail[0] = ')';
+	memcpy(tail + 1, at + 2, mark - 2);
+	tail[mark - 1] = '"';
+	end = memmem(at + mark + 1, left - mark - 1, tail, mark);
+	add_token(reader, NC_KIND_STRING, reader->at + (uint32_t)mark + 1,
+		end ? (uint32_t)(end - reader->text) : reader->size);
+	reader->at = end ? (uint32_t)(end - reader->text) + (uint32_t)mark : reader->size;
+	return true;
+}
+
+/* Passes a word; in numbers of C++ the sign ' may stand between two digits. */
+static void read_word(struct reader *reader)
+{
+	uint32_t start = reader->at;
+	bool number = isdigit((unsigned char)reader->text[start]);
+
+	while (reader->at < reader->size &&
+		(is_word(reader->text[reader->at]) ||
+			(number && reader->cpp && reader->text[reader->at] == '\'' &&
+				reader->at + 1 < reader->size &&
+				is_word(reader->text[reader->at + 1]))))
+		reader->at++;
+	/* L, u8, U and u before a raw string are no part of it */
+	if (reader->cpp && reader->text[reader->at - 1] == 'R' && reader->at - start <= 3 &&
+		reader->at < reader->size && reader->text[reader->at] == '"') {
+		reader->at--;
+		if (read_raw(reader))
+			return;
+		reader->at++;
+	}
+	add_token(reader, number ? NC_KIND_NUMBER : NC_KIND_IDENTIFIER, start, reader->at);
+}
+
 /* #include <name>: the rest of the line is one token; other directives are ordinary text. */
 static bool read_include(struct reader *reader)
 {
@@ -189,10 +243,7 @@ static void read_token(struct reader *reader)
 	} else if (c == '"' || c == '\'') {
 		read_string(reader);
 	} else if (is_word(c)) {
-		while (reader->at < reader->size && is_word(reader->text[reader->at]))
-			reader->at++;
-		add_token(reader, isdigit((unsigned char)c) ? NC_KIND_NUMBER : NC_KIND_IDENTIFIER,
-			start, reader->at);
+		read_word(reader);
 	} else if (!skip_comment(reader) && !read_include(reader)) {
 		reader->at++;
 		add_token(reader, NC_KIND_NONE, start, reader->at);
@@ -292,7 +343,9 @@ static void judge_tokens(struct nc_scan *scan)
 
 void nc_tokens_judge(struct nc_scan *scan)
 {
-	struct reader reader = {.text = scan->job->text, .size = scan->job->size};
+	struct reader reader = {.text = scan->job->text,
+		.size = scan->job->size,
+		.cpp = scan->job->language == NC_CPP};
 
 	scan->tree = (struct nc_tree){.text = scan->job->text, .size = scan->job->size};
 	scan->analyser = &analyser;

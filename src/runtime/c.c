@@ -1,5 +1,5 @@
 /* C, by the host's cc. */
-#include "runtime/runtime.h"
+#include "runtime/c.h"
 
 static bool read_message(struct nc_span message, struct nc_diagnostic *diagnostic)
 {
@@ -52,7 +52,7 @@ static bool diagnose_assertion(const struct nc_failure *failure, struct nc_diagn
 	return found;
 }
 
-static bool diagnose(const struct nc_failure *failure, struct nc_diagnostic *diagnostic)
+bool nc_c_diagnose(const struct nc_failure *failure, struct nc_diagnostic *diagnostic)
 {
 	if (failure->step == NC_STEP_RUN)
 		return diagnose_assertion(failure, diagnostic);
@@ -67,10 +67,12 @@ const struct nc_runtime nc_runtime_c = {
 	.extensions = NC_WORDS("c"),
 	.interpreters = NC_WORDS("tcc"),
 	.source_name = "main.c",
+	.sources = NC_SOURCES_LIST,
+	.libraries = NC_WORDS("-lm"),
 	.compile =
 		{
 			.argv = NC_WORDS("cc", "-O1", "-pipe", "-fdiagnostics-color=never",
-				"-pthread", "-o", "{program}", "{source}", "-lm"),
+				"-pthread", "-I.", "-Iinclude", "-o", "{program}", "{source}"),
 			.needs = {.memory_mb = 512,
 				.processes = 32,
 				.disk_mb = 100,
@@ -80,7 +82,7 @@ const struct nc_runtime nc_runtime_c = {
 		{
 			.argv = NC_WORDS("{program}"),
 		},
-	.diagnose = diagnose,
+	.diagnose = nc_c_diagnose,
 	.version_argv = NC_WORDS("cc", "-dumpfullversion"),
 	.fix = "apt-get install gcc libc6-dev",
 };

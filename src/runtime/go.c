@@ -66,7 +66,9 @@ static bool diagnose(const struct nc_failure *failure, struct nc_diagnostic *dia
 /*
  * Debian's Go 1.19 brings the standard library compiled, for the default flags only: -trimpath or
  * CGO_ENABLED=0 would compile it again, which takes seconds. Newer ones find it in a build cache
- * that was filled with the same environment (docs/languages.md).
+ * that was filled with the same environment (docs/languages.md). Modules are used where the files
+ * have a go.mod; nothing is fetched for them. goindex=0: an index of modules would be written into
+ * that cache, which is read-only, and Go 1.19 finds no package at all if it cannot.
  */
 const struct nc_runtime nc_runtime_go = {
 	.language = NC_GO,
@@ -75,13 +77,14 @@ const struct nc_runtime nc_runtime_go = {
 	.extensions = NC_WORDS("go"),
 	.interpreters = NC_WORDS("go", "gorun"),
 	.source_name = "main.go",
+	.sources = NC_SOURCES_DIR,
 	.compile =
 		{
 			.argv = NC_WORDS("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o",
 				"{program}", "{source}"),
-			.env = NC_WORDS("GO111MODULE=off", "GOCACHE={program}.cache",
-				"GOPATH={program}.path", "GOENV=off", "GOFLAGS=", "GOPROXY=off",
-				"GOTELEMETRY=off", "GOTOOLCHAIN=local"),
+			.env = NC_WORDS("GO111MODULE=auto", "GOCACHE={program}.cache",
+				"GOPATH={program}.path", "GODEBUG=goindex=0", "GOENV=off",
+				"GOFLAGS=", "GOPROXY=off", "GOTELEMETRY=off", "GOTOOLCHAIN=local"),
 			.needs = {.memory_mb = 1024,
 				.processes = 64,
 				.disk_mb = 256,

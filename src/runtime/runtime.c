@@ -18,6 +18,7 @@ const struct nc_runtime *const nc_runtimes[NC_LANGUAGE_MAX] = {
 	[NC_GO] = &nc_runtime_go,
 	[NC_RUST] = &nc_runtime_rust,
 	[NC_C] = &nc_runtime_c,
+	[NC_CPP] = &nc_runtime_cpp,
 };
 
 static bool has_word(const char *const *list, const char *word)

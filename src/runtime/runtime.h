@@ -29,6 +29,13 @@ struct nc_runtime_step {
 	struct nc_runtime_needs needs;
 };
 
+/* Which of the request's files are compiled together with the code. */
+enum nc_sources {
+	NC_SOURCES_ONE,	 /* none, or the compiler finds them by what the code says */
+	NC_SOURCES_LIST, /* those with the language's endings, named behind the code */
+	NC_SOURCES_DIR,	 /* those beside it: "{source}" stands for the directory "." then */
+};
+
 struct nc_runtime {
 	enum nc_language language;
 	const char *name;		 /* as in requests and configuration files */
@@ -38,6 +45,8 @@ struct nc_runtime {
 	const char *source_name;	 /* the source's file name in the box */
 	/* The same for a program in particular, where that depends; or NULL. */
 	const char *(*source_name_for)(const char *code, size_t size);
+	enum nc_sources sources;
+	const char *const *libraries; /* words behind the last source; or NULL */
 	struct nc_runtime_step compile;
 	struct nc_runtime_step run;
 	/* Reads a failure; false if there is nothing in it. The diagnostic is zeroed before. */
@@ -106,6 +115,7 @@ extern const struct nc_runtime nc_runtime_shell;
 extern const struct nc_runtime nc_runtime_go;
 extern const struct nc_runtime nc_runtime_rust;
 extern const struct nc_runtime nc_runtime_c;
+extern const struct nc_runtime nc_runtime_cpp;
 
 /* A list of texts that ends in NULL; outside of functions, where it lives for ever. */
 #define NC_WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})

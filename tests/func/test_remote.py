@@ -1,5 +1,7 @@
 """nacre --server: a shell in a sandbox of a daemon, and files in and out."""
 
+import contextlib
+import ctypes
 import os
 import pty
 import re
@@ -171,9 +173,105 @@ def test_what_comes_out_is_hostile(daemon, sandbox, tmp_path):  # noqa: F811
     done = nacre(daemon, "cp", f"{sandbox.id}:/workspace/d/.", target)
     assert done.returncode == 125 and b"trap" in done.stderr and not list(outside.iterdir()), done
     (target / "trap").unlink()
-    assert nacre(daemon, "cp", f"{sandbox.id}:/workspace/d", target).returncode == 0
-    assert not list(outside.iterdir()) and os.readlink(target / "d" / "sneaky") == str(outside)
+    done = nacre(daemon, "cp", f"{sandbox.id}:/workspace/d", target)  # all but what leads out, which is said
+    assert done.returncode == 125 and b"lead out of the directory (2, the first is 'passwd')" in done.stderr, done
+    assert not list(outside.iterdir()) and not os.path.lexists(target / "d" / "sneaky") and not os.path.lexists(target / "d" / "passwd")
     assert stat.S_IMODE(os.stat(target / "d" / "trap" / "f").st_mode) == 0o755  # no set-user-id
+
+
+def test_a_link_of_an_earlier_copy_is_no_way(daemon, sandbox, tmp_path):  # noqa: F811
+    """A copy brings a link to a directory of the user's, the next one goes through it."""
+    secret, target = tmp_path / "secret", tmp_path / "target"
+    secret.mkdir()
+    target.mkdir()
+    (secret / "key").write_text("old")
+    there = f"{sandbox.id}:/workspace/results"
+    for link in (str(secret), "../secret"):  # a link by itself is not copied, wherever it leads
+        sandbox.run(f"ln -s {link} results")
+        assert nacre(daemon, "cp", there, target).returncode == 125 and not os.path.lexists(target / "results")
+        sandbox.run("rm results")
+    sandbox.run(f"echo x >data; ln -s data results; mkdir all; ln -s {secret} all/results")
+    done = nacre(daemon, "cp", there, target)
+    assert done.returncode == 125 and b"is a symbolic link" in done.stderr, done
+    assert nacre(daemon, "cp", f"{sandbox.id}:/workspace/all/.", target).returncode == 125 and not list(target.iterdir())
+    (target / "results").symlink_to(secret)  # one that came otherwise, or long ago
+    sandbox.run("rm results; mkdir results; echo mine >results/key; echo more >results/authorized_keys")
+    done = nacre(daemon, "cp", there, target)
+    assert done.returncode == 125 and b"a link is not followed" in done.stderr, done
+    assert {path.name: path.read_text() for path in secret.iterdir()} == {"key": "old"}
+    sandbox.run("rm -r results; echo mine >results")
+    assert nacre(daemon, "cp", there, target).returncode == 0  # a file takes the place of the link
+    assert (target / "results").read_text() == "mine\n" and not (target / "results").is_symlink()
+    assert {path.name: path.read_text() for path in secret.iterdir()} == {"key": "old"}
+    (target / "link").symlink_to(secret / "key")
+    sandbox.run("mkdir one; echo mine >one/link")
+    assert nacre(daemon, "cp", f"{sandbox.id}:/workspace/one/link", target / "link").returncode == 0
+    assert (secret / "key").read_text() == "old" and (target / "link").read_text() == "mine\n"
+    (target / "deep").mkdir()
+    before = sorted(tmp_path.iterdir())
+    assert nacre(daemon, "cp", f"{sandbox.id}:/workspace/one/..", target / "deep").returncode == 125  # all/results again; no name of its own
+    assert sorted(tmp_path.iterdir()) == before and (target / "deep/one/link").read_text() == "mine\n"
+
+
+def test_links_are_sent_as_links(daemon, sandbox, tmp_path):  # noqa: F811
+    """What a copy to a sandbox meets in the source, or is named, is not followed: an earlier copy may have made it."""
+    secret, source = tmp_path / "secret", tmp_path / "source"
+    secret.mkdir()
+    source.mkdir()
+    (secret / "key").write_text("old")
+    (source / "dir").symlink_to(secret)
+    (source / "file").symlink_to(secret / "key")
+    assert nacre(daemon, "cp", source, f"{sandbox.id}:/workspace").returncode == 0
+    for name in ("dir", "file"):
+        assert nacre(daemon, "cp", source / name, f"{sandbox.id}:/workspace").returncode == 0
+        for place in (name, f"source/{name}"):
+            assert sandbox.run(f"readlink {place}")["stdout"] == f"{(source / name).readlink()}\n"
+    assert "old" not in sandbox.run("cat -- $(find . -type f) </dev/null")["stdout"]
+    assert nacre(daemon, "cp", f"{source}/dir/", f"{sandbox.id}:/workspace/asked").returncode == 0  # with a slash that is what was asked for
+    assert sandbox.run("cat asked/key")["stdout"] == "old"
+
+
+def exchange(one, other):
+    """Each takes the place of the other, at once."""
+    at, swap = -100, 2
+    return ctypes.CDLL(None).renameat2(at, bytes(one), at, bytes(other), swap)
+
+
+@contextlib.contextmanager
+def swapping(one, other):
+    """Somebody exchanges two names again and again."""
+    done = threading.Event()
+
+    def work():
+        while not done.is_set():
+            assert exchange(one, other) == 0
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_link_that_comes_while_the_copy_runs(daemon, sandbox, tmp_path):  # noqa: F811
+    """Directories of the destination, and of the source, are swapped for links all the time."""
+    secret, target = tmp_path / "secret", tmp_path / "target"
+    secret.mkdir()
+    (secret / "key").write_text("old")
+    sandbox.run("mkdir -p r/sub; for i in $(seq 200); do echo $i >r/sub/$i; echo $i >r/$i; done")
+    for below in ("r", "r/sub"):
+        (target / below).mkdir(parents=True)
+        link = tmp_path / "link"
+        link.symlink_to(secret)
+        with swapping(target / below, link):
+            for _ in range(15):
+                nacre(daemon, "cp", f"{sandbox.id}:/workspace/r", target)
+                nacre(daemon, "cp", target, f"{sandbox.id}:/workspace/back")
+        assert {path.name: path.read_text() for path in secret.iterdir()} == {"key": "old"}
+        subprocess.run(["rm", "-rf", target, link], check=True)
+    assert sandbox.run("grep -rl old back")["stdout"] == ""
 
 
 def test_faults_of_cp(daemon, sandbox, tree, tmp_path):  # noqa: F811
@@ -195,7 +293,7 @@ def test_faults_of_cp(daemon, sandbox, tree, tmp_path):  # noqa: F811
     done = nacre(daemon, "cp", f"{there}/large", tmp_path / "large")  # it goes in the middle: whole or not at all
     timer.join()
     assert (done.returncode, (tmp_path / "large").exists()) in ((125, False), (0, True)), done
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".nacre")]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".n")]
 
 
 def test_keys(tmp_path, tree):

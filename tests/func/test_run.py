@@ -9,7 +9,7 @@ import pytest
 
 from conftest import open_way
 
-LANGUAGES = ["python", "javascript", "shell", "go", "rust", "c"]
+LANGUAGES = ["python", "javascript", "shell", "go", "rust", "c", "cpp"]
 
 HELLO = {
     "python": 'print("hello")',
@@ -94,6 +94,18 @@ HOG = {
     "rust": "fn main() { let mut x = vec![]; loop { x.push(vec![1u8; 1 << 20]); } }",
     "c": "#include <stdlib.h>\n#include <string.h>\nint main(void) { for (;;) { char *p = malloc(1 << 20); if (p) memset(p, 1, 1 << 20); } }",
 }
+HELLO["cpp"] = '#include <iostream>\nint main() { std::cout << "hello" << std::endl; }'
+STDIN["cpp"] = ("#include <iostream>\n#include <iterator>\n#include <string>\nint main() { std::string a, b; std::getline(std::cin, a); for (char &c : a) c = std::toupper(c);\n"
+                "b.assign(std::istreambuf_iterator<char>(std::cin), {}); std::cout << a << ' ' << b.size() << std::endl; }")
+ARGS["cpp"] = '#include <iostream>\nint main(int n, char **a) { for (int i = 1; i < n; i++) std::cout << (i > 1 ? "|" : "") << a[i]; std::cout << std::endl; }'
+FILES["cpp"] = ("#include <algorithm>\n#include <fstream>\n#include <iterator>\n#include <string>\nint main() { std::ifstream in(\"in/data.bin\", std::ios::binary);\n"
+                "std::string b(std::istreambuf_iterator<char>(in), {}); std::reverse(b.begin(), b.end()); std::ofstream(\"out.bin\", std::ios::binary) << b; }")
+BROKEN["cpp"] = ("int main() {\n\treturn x;\n}", 2)
+EXIT["cpp"], SIGNAL["cpp"] = "int main() { return 7; }", "#include <csignal>\nint main() { return std::raise(SIGTERM); }"
+BYTES["cpp"] = '#include <iostream>\nint main() { std::cout.write("a\\377\\000b\\n", 5); }'
+MUCH["cpp"] = '#include <iostream>\nint main() { for (int i = 0; i < 655360; i++) std::cout << "0123456789abcde\\n"; }'
+LOOP["cpp"] = "int main() { for (volatile int i = 0;; i = i + 1); }"
+HOG["cpp"] = "#include <cstring>\n#include <new>\nint main() { for (;;) { char *p = new (std::nothrow) char[1 << 20]; if (p) std::memset(p, 1, 1 << 20); } }"
 ROOT = os.geteuid() == 0
 
 
@@ -168,7 +180,7 @@ def test_what_does_not_compile_has_its_line(run, language):
     program, line = BROKEN[language]
     reply = run({"language": language, "code": program})
     assert reply["status"] == "error" and reply["diagnostic"]["line"] == line, reply
-    assert reply["diagnostic"]["phase"] == ("compile" if language in ("go", "rust", "c") else "run")
+    assert reply["diagnostic"]["phase"] == ("compile" if language in ("go", "rust", "c", "cpp") else "run")
     assert reply["stderr"]
 
 
@@ -218,6 +230,75 @@ def test_memory_hog(run, language):
 def test_typescript_runs_or_says_what_is_needed(run):
     reply = run({"language": "typescript", "code": "const x: number = 42; console.log(x)"})
     assert reply["output"] == "42\n" if reply["status"] == "success" else "22.6" in reply["error"], reply
+
+
+def test_an_uncaught_exception_of_cpp(run):
+    reply = run({"language": "c++", "code": '#include <stdexcept>\nint main() { throw std::out_of_range("too far"); }'})
+    assert (reply["status"], reply["language"], reply["signal"]) == ("killed", "cpp", 6), reply
+    assert (reply["diagnostic"]["kind"], reply["diagnostic"]["message"]) == ("std::out_of_range", "too far")
+
+
+C_PARTS = {"lib/sum.c": '#include "sum.h"\n#include <math.h>\ndouble root(int n) { return sqrt(n); }\n', "include/sum.h": "double root(int n);\n"}
+C_MAIN = '#include "sum.h"\n#include <stdio.h>\nint main(int n, char **a) { (void)a; printf("%.0f\\n", root(n * 16)); return 0; }\n'
+CPP_PARTS = {"sum.cc": "int sum(int a, int b) { return a + b; }\n", "other.c": "this is no C++ and not compiled\n"}
+CPP_MAIN = '#include <iostream>\nint sum(int, int);\nint main() { std::cout << sum(2, 2) << std::endl; }\n'
+GO_MAIN = 'package main\n\nimport "fmt"\n\nfunc main() { fmt.Println(sum(2, 2)) }\n'
+GO_PARTS = {"sum.go": "package main\n\nfunc sum(a, b int) int { return a + b }\n", "sum_test.go": "package main\n\nthis is not compiled\n"}
+MODULE_MAIN = 'package main\n\nimport (\n\t"fmt"\n\n\t"pearl/inner"\n)\n\nfunc main() { fmt.Println(inner.Sum(2, 2)) }\n'
+MODULE_PARTS = {"go.mod": "module pearl\n\ngo 1.19\n", "inner/sum.go": "package inner\n\nfunc Sum(a, b int) int { return a + b }\n"}
+RUST_PARTS = {"sum.rs": "pub fn sum(a: i32, b: i32) -> i32 { a + b }\n"}
+RUST_MAIN = 'mod sum;\nfn main() { println!("{}", sum::sum(2, 2)); }\n'
+PARTS = {"c": ("main.c", C_MAIN, C_PARTS), "cpp": ("main.cpp", CPP_MAIN, CPP_PARTS), "go": ("main.go", GO_MAIN, GO_PARTS),
+         "go module": ("main.go", MODULE_MAIN, MODULE_PARTS), "rust": ("main.rs", RUST_MAIN, RUST_PARTS)}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_programs_of_several_files(run, name):
+    _, program, parts = PARTS[name]
+    reply = run({"language": name.split()[0], "code": program, "files": parts})
+    assert (reply["status"], reply["output"]) == ("success", "4\n"), (reply["error"], reply["stderr"])
+    changed = {path: text.replace("sqrt(n)", "1 + sqrt(n)").replace("a + b", "a + b + 1") for path, text in parts.items()}
+    reply = run({"language": name.split()[0], "code": program, "files": changed})
+    assert (reply["output"], reply["cached_program"]) == ("5\n", False)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_directory_is_a_program(run, name, tmp_path):
+    main, program, parts = PARTS[name]
+    top = tmp_path / "program"
+    for path, text in {main: program, ".git/config": "hidden", **parts}.items():
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(text)
+    open_way(tmp_path)
+    for path in (top, *top.rglob("*")):
+        path.chmod(0o755)
+    done = run(None, str(top))
+    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
+    done = run(None, "--file", f"{top}:kept", "--lang", "shell", "-c", "find . -type f | sort")
+    assert done.stdout.split() == sorted(f"./kept/{path}" for path in (main, *parts)) + ["./main.sh"]
+
+
+def test_directories_that_are_no_program(run, tmp_path):
+    (tmp_path / "a.py").write_text("print('a')")
+    open_way(tmp_path)
+    assert run(None, str(tmp_path)).stdout == "a\n"  # the only one
+    (tmp_path / "b.py").write_text("print('b')")
+    assert "which file is the program" in run(None, str(tmp_path)).stderr
+    (tmp_path / "main.py").write_text("import a, b")
+    assert run(None, str(tmp_path)).stdout == "a\nb\n"
+    (tmp_path / "c.py").symlink_to("/etc/passwd")  # nobody's files are sent through a link
+    done = run(None, str(tmp_path))
+    assert done.returncode == 125 and "'c.py': a symbolic link, which is not followed" in done.stderr
+    (tmp_path / "main.py").unlink()
+    (tmp_path / "main.py").symlink_to("/etc/passwd")
+    assert run(None, str(tmp_path)).returncode == 125
+
+
+def test_a_file_of_the_users_is_not_compiled_that_is_of_another_language(run):
+    reply = run({"language": "c", "code": HELLO["c"], "files": {"x.cpp": "no", "x.py": "no", "sub/main.go": "no"}})
+    assert reply["output"] == "hello\n", reply
+    reply = run({"language": "c", "code": "int f(void); int main(void) { return f(); }", "files": {"part.c": "int f(void) {\n\treturn y;\n}"}})
+    assert (reply["diagnostic"]["file"], reply["diagnostic"]["line"]) == ("part.c", 2), reply["diagnostic"]
 
 
 def test_a_library_is_no_program(run):
@@ -354,6 +435,59 @@ def test_hostile_trees_are_captured_safely(run, name):
     assert reply["files"].get("e.txt", {}).get("text") == "ok\n", reply
     assert not any("root:" in file.get("text", "") for file in reply["files"].values())
     assert reply["files_complete"] is (name != "deep")
+
+
+def test_captures_that_are_cut_say_why(run):
+    reply = run({"language": "shell", "code": "head -c 70000000 /dev/zero >0.txt; ln -s /etc/passwd l.txt; mkfifo p.txt", "capture": ["*.txt"],
+                 "limits": {"disk_mb": 200}})
+    reasons = {file["path"]: file["reason"] for file in reply["files_skipped"]}
+    assert "64 MiB" in reasons["0.txt"] and reasons["l.txt"] == "a symbolic link, which is not followed" and reasons["p.txt"] == "not a regular file"
+    assert reply["files_reason"] is None
+    reply = run({"language": "shell", "code": "for i in $(seq 1001); do echo >x$i.txt; done", "capture": ["*.txt"]})
+    assert (reply["files_complete"], reply["files_reason"]) == (False, "more than 1,000 files match")
+
+
+@pytest.fixture
+def place(run, tmp_path):
+    """A directory of whoever runs it."""
+    if run.user == "user" and ROOT:
+        os.chown(tmp_path, 65534, 65534)
+    open_way(tmp_path)
+    return tmp_path
+
+
+def test_captured_files_are_written(run, place):
+    script = "mkdir d; echo a >a.txt; printf 'b\\377' >d/b.txt; chmod +x d/b.txt; echo no >c.log"
+    words = ("--lang", "shell", "--capture", "*.txt", "-c", script)
+    done = run(None, *words, cwd=place)  # where one is
+    assert done.returncode == 0 and (place / "a.txt").read_text() == "a\n" and (place / "d/b.txt").read_bytes() == b"b\xff", done
+    assert os.access(place / "d/b.txt", os.X_OK) and not os.access(place / "a.txt", os.X_OK) and not (place / "c.log").exists()
+    (place / "a.txt").write_text("mine")
+    done = run(None, *words, cwd=place)  # nothing is replaced there
+    assert done.returncode == 125 and "'a.txt': it is there" in done.stderr and (place / "a.txt").read_text() == "mine"
+    done = run(None, "--out", str(place / "new"), *words)
+    assert done.returncode == 0 and (place / "new/a.txt").read_text() == "a\n" and f"Captured files in '{place}/new': 2" in done.stderr
+    (place / "new/a.txt").write_text("mine")
+    done = run(None, "--json", "--out", str(place / "new"), *words)
+    assert json.loads(done.stdout)["files"]["a.txt"]["text"] == "a\n" and (place / "new/a.txt").read_text() == "a\n"
+    done = run(None, "--lang", "shell", "--out", str(place / "new"), "--capture", "*", "-c", "echo x >f; exit 3")
+    assert done.returncode == 3 and (place / "new/f").exists()
+
+
+def test_captured_files_go_nowhere_else(run, place):
+    """Links below the directory, and hidden names where nobody named one."""
+    secret = place / "secret"
+    secret.mkdir()
+    (place / "out").mkdir()
+    for name in ("d", "f"):
+        (place / "out" / name).symlink_to(secret if name == "d" else secret / "f")
+    for path in (secret, place / "out"):
+        os.chown(path, place.stat().st_uid, -1)
+    done = run(None, "--lang", "shell", "--out", str(place / "out"), "--capture", "**", "-c", "mkdir d; echo x >d/key; echo x >f; echo x >g")
+    assert done.returncode == 125 and "'d/key': a link or file is in the way" in done.stderr, done
+    assert not list(secret.iterdir()) and (place / "out/f").read_text() == "x\n" and not (place / "out/f").is_symlink() and (place / "out/g").exists()
+    done = run(None, "--lang", "shell", "--capture", "**", "-c", "mkdir -p .git/hooks; echo x >.git/hooks/pre-commit; echo x >seen", cwd=place)
+    assert done.returncode == 125 and "hidden files need --out" in done.stderr and not (place / ".git").exists() and (place / "seen").exists()
 
 
 def test_a_program_cannot_disturb_the_capture(run):

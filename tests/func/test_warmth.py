@@ -37,7 +37,7 @@ def program(text):
 def outcome(done):
     reply = json.loads(done.stdout)
     assert reply["status"] == "success", reply
-    return reply["output"].split()[0], "of off" in reply["output"]
+    return reply["output"].split()[0], "of auto" in reply["output"]
 
 
 @pytest.fixture
@@ -51,11 +51,11 @@ def run(go, text):
 
 def test_it_is_made_once_and_read_only(go):
     done = go.run("run", "--lang", "go", "-c", program("one"))
-    assert "filling the build cache of go, once ..." in done.stderr and done.stdout == "read-only of off\n"
+    assert "filling the build cache of go, once ..." in done.stderr and done.stdout == "read-only of auto\n"
     (entry,) = go.caller.listed()
     assert (entry["language"], entry["asked"]) == ("go", []) and go.caller.stored() == [entry["key"]]
     done = go.run("run", "--lang", "go", "-c", program("two"))
-    assert (done.stdout, done.stderr) == ("read-only of off\n", "")
+    assert (done.stdout, done.stderr) == ("read-only of auto\n", "")
     layer = go.caller.layer(entry["key"])
     assert sorted(path.relative_to(layer).as_posix() for path in layer.rglob("*")) == ["cache", "cache/mark", "cache/sub"]
     assert all(path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) == 0 for path in layer.rglob("*"))
@@ -86,7 +86,7 @@ def test_many_at_once_make_one(go):
         engine.receive()
         asked = [engine.execute({"language": "go", "code": program(i)}) for i in range(4)]
         replies = engine.replies(4)
-    assert all("read-only of off" in replies[n]["reply"]["output"] for n in asked)
+    assert all("read-only of auto" in replies[n]["reply"]["output"] for n in asked)
     assert len(go.caller.stored()) == 1
 
 

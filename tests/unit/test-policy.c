@@ -271,6 +271,42 @@ static void memory_that_runs_out_is_an_error(void **state)
 	}
 }
 
+/* Raw strings and digits of C++ hide nothing behind them. */
+static void test_cpp_tokens(void **state)
+{
+	static const struct {
+		enum nc_language language;
+		const char *code;
+		bool found;
+	} cases[] = {
+		{NC_CPP, "auto a = R\"(\")\"; int x = system(\"x\"); auto b = R\"(\")\";", true},
+		{NC_CPP, "auto a = u8R\"end(\")\" )end\"; int x = std::system(\"x\");", true},
+		{NC_CPP, "int a = 1'000; int x = system(\"x\"); int b = 1'000;", true},
+		{NC_CPP, "auto a = R\"(system(\"x\"))\";", false},
+		{NC_CPP, "auto R = 1; char c = '\"'; int x = system(\"x\");", true},
+		{NC_C, "int x = system(\"x\");", true},
+	};
+	struct nc_policy_options options = {.profile = NC_PROFILE_STANDARD};
+	cleanup_policy struct nc_policy *policy = NULL;
+
+	(void)state;
+	assert_int_equal(nc_policy_new(&options, &policy), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cleanup_report struct nc_report *report = NULL;
+		const struct nc_finding *finding;
+		bool found = false;
+		size_t count;
+
+		assert_int_equal(nc_policy_analyse(policy, cases[i].language, cases[i].code,
+					 strlen(cases[i].code), &report),
+			0);
+		finding = nc_report_findings(report, &count);
+		for (size_t j = 0; j < count; j++)
+			found |= strcmp(finding[j].rule, "process.shell") == 0;
+		assert_int_equal(found, cases[i].found);
+	}
+}
+
 /* How badly a text fits a grammar. */
 static void test_faults(void **state)
 {
@@ -300,6 +336,7 @@ static void test_faults(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cpp_tokens),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(wrong_calls_are_refused),
 		cmocka_unit_test(nothing_is_harmless_in_every_language),

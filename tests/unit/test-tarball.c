@@ -41,7 +41,7 @@ static void a_tree_comes_back(void **state)
 	assert_int_equal(symlinkat("/nowhere", from_fd, "s"), 0);
 	assert_int_equal(nc_tarball_pack(&pack, archive_fd, &err), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), 0);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, NULL, &err), 0);
 	assert_int_equal(fstatat(to_fd, "d/f", &status, AT_SYMLINK_NOFOLLOW), 0);
 	assert_int_equal(status.st_size, 10);
 	assert_int_equal(status.st_mode & 07777, 0640);
@@ -76,13 +76,55 @@ static void links_are_not_followed(void **state)
 	nc_tar_put(&archive, &(struct nc_tar_member){.kind = NC_TAR_END});
 	assert_int_equal(nc_fd_write_all(archive_fd, archive.data, archive.size), 0);
 	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
-	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENOTDIR);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, NULL, &err), -ENOTDIR);
 	assert_int_equal(faccessat(other_fd, "d", F_OK, 0), -1);
 	assert_int_equal(lseek(archive_fd, NC_TAR_BLOCK, SEEK_SET), NC_TAR_BLOCK);
 	assert_int_equal(ftruncate(archive_fd, 2 * NC_TAR_BLOCK), 0);
-	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &err), -ENODATA);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, NULL, &err), -ENODATA);
 	unit_remove(AT_FDCWD, to);
 	unit_remove(AT_FDCWD, other);
+}
+
+/* Links that lead out of the tree, also by way of others, are left out where that is asked for. */
+static void links_lead_nowhere_else(void **state)
+{
+	static const struct nc_tar_member members[] = {
+		{.kind = NC_TAR_DIR, .path = "a/b/c", .mode = 0755},
+		{.kind = NC_TAR_SYMLINK, .path = "a/b/c/top", .target = "../../.."},
+		{.kind = NC_TAR_SYMLINK, .path = "a/beside", .target = "..//a/b/"},
+		{.kind = NC_TAR_SYMLINK, .path = "dots", .target = "..a/b..c"},
+		/* lead out */
+		{.kind = NC_TAR_SYMLINK, .path = "a/b/c/sly", .target = "top/../.."},
+		{.kind = NC_TAR_SYMLINK, .path = "above", .target = ".."},
+		{.kind = NC_TAR_SYMLINK, .path = "a/deep", .target = "../../x"},
+		{.kind = NC_TAR_SYMLINK, .path = "root", .target = "/etc"},
+		{.kind = NC_TAR_SYMLINK, .path = "dot", .target = "./.."},
+		{.kind = NC_TAR_LINK, .path = "second", .target = "a/b/c/top"},
+		{.kind = NC_TAR_END},
+	};
+	static const char *const kept[] = {"a/b/c/top", "a/beside", "dots"};
+	static const char *const gone[] = {"a/b/c/sly", "above", "a/deep", "root", "dot", "second"};
+	char to[UNIT_DIR_SIZE];
+	cleanup_close int to_fd = unit_dir_make(to);
+	cleanup_close int archive_fd = memfd_create("archive", MFD_CLOEXEC);
+	nc_buf_cleanup struct nc_buf archive = NC_BUF(65536);
+	struct nc_tarball_left left = {.count = 99};
+	struct nacre_err err = {0};
+	struct stat status;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		nc_tar_put(&archive, &members[i]);
+	assert_int_equal(nc_fd_write_all(archive_fd, archive.data, archive.size), 0);
+	assert_int_equal(lseek(archive_fd, 0, SEEK_SET), 0);
+	assert_int_equal(nc_tarball_unpack(to_fd, archive_fd, &left, &err), 0);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		assert_int_equal(fstatat(to_fd, kept[i], &status, AT_SYMLINK_NOFOLLOW), 0);
+	for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++)
+		assert_int_equal(fstatat(to_fd, gone[i], &status, AT_SYMLINK_NOFOLLOW), -1);
+	assert_int_equal(left.count, sizeof(gone) / sizeof(gone[0]));
+	assert_string_equal(left.first, "'a/b/c/sly'");
+	unit_remove(AT_FDCWD, to);
 }
 
 int main(void)
@@ -90,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		unit_test_fds(a_tree_comes_back),
 		unit_test_fds(links_are_not_followed),
+		unit_test_fds(links_lead_nowhere_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
