@@ -132,6 +132,13 @@
 #define NC_HTTP_CONNECTIONS_EACH 512U
 /* Bodies of all requests that are open together. */
 #define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
+/* Replies that wait for clients who do not read them: of one tenant, and in all. */
+#define NC_HTTP_HELD_EACH (64U * 1024 * 1024)
+#define NC_HTTP_HELD_MAX (256U * 1024 * 1024)
+/* Files and archives on their way from or to sandboxes, each with at most 256 KiB here: of one
+ * tenant, and in all. */
+#define NC_TRANSFERS_EACH 64U
+#define NC_TRANSFERS_MAX 256U
 /* An archive of files of a sandbox, which passes through piece by piece; that it fits is the
  * sandbox's affair. */
 #define NC_ARCHIVE_MAX (8ULL * 1024 * 1024 * 1024)

@@ -232,6 +232,7 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 	cleanup_environments struct nc_environments all = {0};
 	cleanup_json json_t *answer = NULL;
 	struct nc_build_spec spec = {.environments = &all,
+		.tenant = "",
 		.language = nc_language_parse(arg_lang),
 		.packages = (const char *const *)(uintptr_t)words,
 		.n_packages = (size_t)n_words,
@@ -292,8 +293,9 @@ static json_t *entry_json(const struct nc_environment_entry *entry)
 
 	(void)strftime(
 		used, sizeof(used), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&entry->used.tv_sec, &parts));
-	return json_pack("{s:s, s:I, s:s, s:O?, s:O?}", "key", entry->key, "bytes",
-		(json_int_t)entry->bytes, "used", used, "language",
+	return json_pack("{s:s, s:I, s:s, s:O?, s:O?, s:O?}", "key", entry->key, "bytes",
+		(json_int_t)entry->bytes, "used", used, "tenant",
+		json_object_get(entry->lock, "tenant"), "language",
 		json_object_get(entry->lock, "language"), "asked",
 		json_object_get(entry->lock, "asked"));
 }

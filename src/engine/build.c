@@ -66,6 +66,7 @@ struct nc_build {
 	struct nc_build_spec spec;
 	const struct nc_installer *installer;
 	char key[NC_KEY_SIZE];
+	char shared_key[NC_KEY_SIZE]; /* of the operator's, which everybody may use */
 	enum step step;
 	bool cancelled;
 	uint64_t deadline_ns; /* for another's build */
@@ -287,8 +288,9 @@ static json_t *make_lock(const struct nc_build *build)
 	for (size_t i = 0; asked && i < build->spec.n_packages; i++)
 		(void)json_array_append_new(asked, json_string(build->spec.packages[i]));
 	nc_clock_stamp(built);
-	return json_pack("{s:s, s:o, s:O, s:O, s:s?, s:s}", "language",
-		nc_runtimes[build->spec.language]->name, "asked", asked, "packages",
+	return json_pack("{s:s, s:s, s:o, s:O, s:O, s:s?, s:s}", "language",
+		nc_runtimes[build->spec.language]->name, "tenant",
+		build->spec.n_packages > 0 ? build->spec.tenant : "", "asked", asked, "packages",
 		json_object_get(build->answer, "packages"), "interpreter",
 		json_object_get(build->answer, "interpreter"), "source", source_path(build),
 		"built", built);
@@ -567,6 +569,10 @@ static void look(struct nc_build *build)
 		fail(build, "cancelled");
 		return;
 	}
+	if (nc_environment_open(all, build->shared_key, &build->result.environment) == 0) {
+		use(build, false);
+		return;
+	}
 	r = nc_environment_open(all, build->key, &build->result.environment);
 	if (r == 0) {
 		use(build, false);
@@ -609,8 +615,10 @@ int nc_build_start(const struct nc_build_spec *spec, struct nc_build **ret_build
 		.layer_fd = -EBADF,
 		.lock_fd = -EBADF};
 	nc_environment_init(&build->result.environment);
-	nc_environment_key(
-		spec->environments, spec->language, spec->packages, spec->n_packages, build->key);
+	nc_environment_key(spec->environments, spec->tenant, spec->language, spec->packages,
+		spec->n_packages, build->key);
+	nc_environment_key(spec->environments, "", spec->language, spec->packages, spec->n_packages,
+		build->shared_key);
 	timer->data = build;
 	(void)uv_timer_init(spec->loop, timer); /* cannot fail */
 	look_later(build, 0);

@@ -15,12 +15,13 @@
 #include "base/text.h"
 #include "box/store.h"
 #include "engine/installer.h"
+#include "engine/owner.h"
 #include "runtime/runtime.h"
 
 #define MB (1024ULL * 1024)
 
 /* Raise it when what is built from the same packages differs from before. */
-#define FORMAT "1"
+#define FORMAT "2"
 
 #define BUILD_PREFIX ".build-"
 #define LAYER "layer"
@@ -168,12 +169,14 @@ static int add_packages(struct nc_digest *digest, enum nc_language language,
 	return r;
 }
 
-void nc_environment_key(const struct nc_environments *all, enum nc_language language,
-	const char *const *packages, size_t n_packages, char key[static NC_KEY_SIZE])
+void nc_environment_key(const struct nc_environments *all, const char *tenant,
+	enum nc_language language, const char *const *packages, size_t n_packages,
+	char key[static NC_KEY_SIZE])
 {
 	const struct nc_installer *installer =
 		n_packages > 0 ? nc_installer_of(language) : nc_warmer_of(language);
-	struct nc_digest *digest = nc_digest_new();
+	struct nc_digest *digest = nc_owner_digest(
+		n_packages > 0 ? NC_STORE_ENVIRONMENTS : NC_STORE_BUILD_CACHES, tenant);
 	int r;
 
 	nc_digest_text(digest, FORMAT);

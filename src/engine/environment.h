@@ -2,9 +2,10 @@
  * Environments: packages that programs need beside what the image has, installed once and then
  *shown to boxes as a read-only layer.
  *
- * Theory of operation: an environment is known by a digest of everything that it is made from: the
- * language, its interpreter, the names of the packages, the place they come from. It stands in the
- * store `environments` (box/store.h) as
+ * Theory of operation: an environment is known by a digest of whose it is and everything that it is
+ * made from: the language, its interpreter, the names of the packages, the place they come from.
+ * A tenant is shown the operator's (nacre env build) and its own, see engine/owner.h. It stands in
+ *the store `environments` (box/store.h) as
  *
  *	<key>/layer/		what boxes are shown
  *	<key>/lock.json		what is in it, and where each part came from
@@ -65,11 +66,12 @@ bool nc_environments_have_index(const struct nc_environments *all, enum nc_langu
 uint64_t nc_environments_each(const struct nc_environments *all);
 
 /*
- * The key of an environment; the order of packages does not matter. Without any it is the build
- * cache of the language's compiler. "" without memory.
+ * The key of a tenant's environment, "" for the operator's; the order of packages does not matter.
+ * Without any it is the build cache of the language's compiler. "" without memory.
  */
-void nc_environment_key(const struct nc_environments *all, enum nc_language language,
-	const char *const *packages, size_t n_packages, char key[static NC_KEY_SIZE]);
+void nc_environment_key(const struct nc_environments *all, const char *tenant,
+	enum nc_language language, const char *const *packages, size_t n_packages,
+	char key[static NC_KEY_SIZE]);
 
 /* One that is in use. */
 struct nc_environment {

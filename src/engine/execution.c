@@ -455,6 +455,7 @@ static int start_build(struct nc_execution *execution, enum nc_language language
 		.host = &setup->spawn->host,
 		.network = setup->network,
 		.landlock = setup->landlock,
+		.tenant = execution->request.tenant,
 		.language = language,
 		.packages = packages ? packages->words : NULL,
 		.n_packages = packages ? packages->count : 0,

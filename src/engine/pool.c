@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/owner.h"
 #include "engine/pressure.h"
 #include "engine/work.h"
 #include "policy/policy.h"
@@ -446,7 +447,8 @@ static struct zygote *find(struct nc_pool *pool, const char *tenant, enum flavor
 	for (size_t i = 0; i < ZYGOTES_MAX; i++) {
 		struct zygote *zygote = &pool->zygote[i];
 
-		if (zygote->taken && zygote->flavor == flavor && nc_streq(zygote->tenant, tenant))
+		if (zygote->taken && zygote->flavor == flavor &&
+			nc_owner_sees(NC_STORE_INTERPRETERS, zygote->tenant, tenant))
 			return zygote;
 		if (!zygote->taken && !found)
 			found = zygote;

@@ -1,13 +1,15 @@
 /*
  * Compiled programs that are kept.
  *
- * A key covers everything that the program is made from: language, compiler (which file it is, and
- * when that was changed), words and environment of the compilation, source and files. So whoever
- * has hostile code compiled can only put a hostile program behind the key of that code.
+ * A key covers whose it is and everything that the program is made from: language, compiler (which
+ * file it is, and when that was changed), words and environment of the compilation, source and
+ * files. So whoever has hostile code compiled can only put a hostile program behind the key of that
+ * code.
  */
 #include "engine/programs.h"
 
 #include "engine/keep.h"
+#include "engine/owner.h"
 
 #define KIND "programs"
 
@@ -23,7 +25,7 @@ static void make_key(const struct nc_execution *execution, struct nc_step_state 
 	const struct nc_request_step *wanted = &execution->request.step[step - execution->step];
 	const struct nc_request_files *files = &execution->request.files;
 	const struct nc_runtime_step *compile = &step->runtime->compile;
-	struct nc_digest *digest = nc_digest_new();
+	struct nc_digest *digest = nc_owner_digest(NC_STORE_PROGRAMS, execution->request.tenant);
 
 	nc_digest_text(digest, NACRE_VERSION);
 	nc_digest_text(digest, step->runtime->name);

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/keep.h"
+#include "engine/owner.h"
 
 #define KIND "results"
 /* A reply: two streams, and files that may be as large again in base64. */
@@ -30,7 +31,7 @@ static void make_key(struct nc_execution *execution)
 {
 	static const char *const names[] = {"id", "labels", "priority", "stream", "cache"};
 	json_t *source = json_copy(execution->request.source);
-	struct nc_digest *digest = nc_digest_new();
+	struct nc_digest *digest = nc_owner_digest(NC_STORE_REPLIES, execution->request.tenant);
 	char *text = NULL;
 
 	for (size_t i = 0; source && i < sizeof(names) / sizeof(names[0]); i++)

@@ -21,6 +21,7 @@
 #include "engine/bounds.h"
 #include "engine/hooks.h"
 #include "engine/network.h"
+#include "engine/owner.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
@@ -404,7 +405,7 @@ struct nc_sandbox *nc_sandbox_find(
 {
 	for (struct nc_sandbox *s = all->list; s; s = s->next)
 		if (s->lives && !s->ends && nc_streq(s->id, id) &&
-			(!tenant || nc_streq(s->tenant, tenant)))
+			nc_owner_sees(NC_STORE_SANDBOXES, s->tenant, tenant))
 			return s;
 	return NULL;
 }
@@ -414,7 +415,7 @@ void nc_sandboxes_visit(const struct nc_sandboxes *all, const char *tenant,
 {
 	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
 		next = s->next;
-		if (s->lives && !s->ends && (!tenant || nc_streq(s->tenant, tenant)) &&
+		if (s->lives && !s->ends && nc_owner_sees(NC_STORE_SANDBOXES, s->tenant, tenant) &&
 			!visit(context, s))
 			return;
 	}

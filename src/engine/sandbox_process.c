@@ -721,6 +721,14 @@ static void task_printed(void *context, enum nc_stream stream, const char *data,
 		task->asked.printed(task->asked.context, data, size);
 	else
 		nc_buf_add(&task->printed, data, size);
+	/* more than it may print is not read to its end, which may be none */
+	if (task->printed.error < 0 && !task->doomed) {
+		int error = task->printed.error;
+
+		nc_buf_done(&task->printed);
+		task->printed.error = error;
+		task_kill(task);
+	}
 }
 
 static void task_writable(void *context)
@@ -738,10 +746,12 @@ static void task_ended(void *context, const struct nc_box_end *end, uint64_t out
 	int error = failure ? failure->code : end->code > 0 ? -(int)end->code : 0;
 
 	(void)output_bytes;
-	if (error == 0 && (end->signal || end->cause != NC_CAUSE_EXIT))
-		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -EIO;
-	if (error == 0)
+	if (task->printed.error < 0)
 		error = task->printed.error;
+	else if (error == 0 && end->cause == NC_CAUSE_WALL)
+		error = -ETIMEDOUT;
+	else if (error == 0 && (end->signal || end->cause != NC_CAUSE_EXIT))
+		error = end->cause == NC_CAUSE_OUTPUT ? -EFBIG : -ECONNRESET;
 	task->command = NULL;
 	if (task->asked.done) {
 		const struct nc_buf *told = error < 0 ? &task->said : &task->printed;

@@ -18,6 +18,7 @@
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "base/text.h"
+#include "engine/owner.h"
 #include "recorder/blob.h"
 #include "recorder/segment.h"
 #include "recorder/verify.h"
@@ -74,7 +75,7 @@ static int find(
 	for (size_t i = json_array_size(rows); r == 0 && tenant && i > 0; i--) {
 		const char *owner = text_of(json_array_get(rows, i - 1), "tenant");
 
-		if (!owner || !nc_streq(owner, tenant))
+		if (!owner || !nc_owner_sees(NC_STORE_HISTORY, owner, tenant))
 			(void)json_array_remove(rows, i - 1);
 	}
 	if (r == 0 && json_array_size(rows) == 0)

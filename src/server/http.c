@@ -35,6 +35,10 @@
 #define SEND_LEAST_PER_S (16U * 1024)
 #define SEND_MS 30000U
 #define STOP_MS 1000U
+/* Nobody is called slow before this, or for less than that. */
+#define TAKEN_NS NC_NS_PER_S
+#define HELD_LEAST (64U * 1024)
+#define HOLDERS_MAX 256U
 
 struct nc_link {
 	struct nc_http *http;
@@ -42,7 +46,9 @@ struct nc_link {
 	struct nc_exchange *exchange; /* NULL: between requests */
 	int fd;			      /* libmicrohttpd's */
 	uint64_t deadline_ns;	      /* 0: none */
+	uint64_t sent_ns;	      /* since when its reply is on its way; 0: none is */
 	bool used;		      /* it has had a request */
+	bool counted;		      /* by shed() */
 	bool lingers;		      /* it is answered, and its client may send still */
 	struct sockaddr_storage peer;
 };
@@ -55,6 +61,7 @@ struct nc_http {
 	struct nc_linger *linger;
 	struct nc_link *links;
 	size_t n_links, n_open, bodies_size;
+	uint64_t held; /* bytes of replies on their way */
 	bool drains;
 	bool ends;  /* nobody is there any more who could handle a request */
 	bool again; /* a connection was resumed, which libmicrohttpd sees when it runs only */
@@ -108,11 +115,73 @@ static bool is_cut_off(const struct nc_link *link)
 	       recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/* Whether its reply is one that is worth counting and on its way to a client of the tenant. */
+static bool holds(const struct nc_link *link, const char *tenant)
+{
+	return link->sent_ns && link->exchange->reply_size >= HELD_LEAST &&
+	       nc_streq(link->exchange->caller.tenant, tenant);
+}
+
+/* The bytes that are held for a tenant; its connections are marked as counted. */
+static uint64_t count_held(struct nc_http *http, const char *tenant)
+{
+	uint64_t sum = 0;
+
+	for (struct nc_link *link = http->links; link; link = link->next) {
+		if (!holds(link, tenant))
+			continue;
+		link->counted = true;
+		sum += link->exchange->reply_size;
+	}
+	return sum;
+}
+
+/* Cuts off the client of the tenant that takes longest, if it had its time. How much that frees. */
+static uint64_t cut_slowest(struct nc_http *http, const char *tenant)
+{
+	uint64_t since = nc_clock_ns() - TAKEN_NS;
+	struct nc_link *slow = NULL;
+
+	for (struct nc_link *link = http->links; link; link = link->next)
+		if (holds(link, tenant) && link->sent_ns < since &&
+			(!slow || link->sent_ns < slow->sent_ns))
+			slow = link;
+	if (!slow)
+		return 0;
+	(void)shutdown(slow->fd, SHUT_RDWR);
+	slow->sent_ns = slow->deadline_ns = 0;
+	return slow->exchange->reply_size;
+}
+
+/* Whole replies that nobody takes are memory: so much for a tenant, less if there are many. */
+static void shed(struct nc_http *http)
+{
+	const char *tenants[HOLDERS_MAX];
+	uint64_t sums[HOLDERS_MAX], share;
+	size_t n = 0;
+
+	for (struct nc_link *link = http->links; link; link = link->next)
+		link->counted = false;
+	for (struct nc_link *link = http->links; link && n < HOLDERS_MAX; link = link->next) {
+		if (link->counted || !link->sent_ns || link->exchange->reply_size < HELD_LEAST)
+			continue;
+		tenants[n] = link->exchange->caller.tenant;
+		sums[n] = count_held(http, tenants[n]);
+		n++;
+	}
+	share = n > NC_HTTP_HELD_MAX / NC_HTTP_HELD_EACH ? NC_HTTP_HELD_MAX / n : NC_HTTP_HELD_EACH;
+	for (size_t i = 0; i < n; i++)
+		for (uint64_t freed = 1; sums[i] > share && freed > 0; sums[i] -= freed)
+			freed = cut_slowest(http, tenants[i]);
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
 	struct nc_http *http = timer->data;
 	uint64_t now = nc_clock_ns();
 
+	if (http->held > NC_HTTP_HELD_EACH)
+		shed(http);
 	for (struct nc_link *link = http->links; link; link = link->next)
 		if (link->deadline_ns && link->deadline_ns <= now)
 			expire(link);
@@ -298,6 +367,8 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **pl
 	http->setup.done(http->setup.context, exchange);
 	http->n_open--;
 	http->bodies_size -= exchange->body_taken;
+	http->held -= exchange->held;
+	exchange->link->sent_ns = 0;
 	exchange->link->exchange = NULL;
 	give_time(exchange->link, http->setup.idle_ms);
 	if (exchange->response)
@@ -364,6 +435,9 @@ static enum MHD_Result queue(struct nc_exchange *exchange)
 	result = MHD_queue_response(exchange->connection, exchange->status, response);
 	MHD_destroy_response(response);
 	exchange->seen_body = true; /* whatever comes of it is not for us */
+	exchange->held = exchange->reply_size;
+	exchange->http->held += exchange->held;
+	exchange->link->sent_ns = nc_clock_ns();
 	give_time(
 		exchange->link, SEND_MS + (uint64_t)exchange->reply_size * 1000 / SEND_LEAST_PER_S);
 	return result;

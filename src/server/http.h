@@ -104,6 +104,7 @@ struct nc_exchange {
 	unsigned int refused; /* it was answered past libmicrohttpd, with this status */
 	bool seen_head, seen_body, in_handler, suspended, is_gone;
 	size_t body_max, body_taken, body_passed;
+	size_t held; /* of its reply, while it is on its way */
 	struct nc_poll *watch;
 };
 

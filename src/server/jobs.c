@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/owner.h"
 #include "engine/request.h"
 #include "server/aides.h"
 #include "server/feed.h"
@@ -426,8 +427,8 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 
 static bool is_of(const struct nc_job *job, const struct nc_caller *caller)
 {
-	return !job->refused &&
-	       (caller->role == NC_ROLE_ADMIN || nc_streq(job->tenant, caller->tenant));
+	return !job->refused && nc_owner_sees(NC_STORE_JOBS, job->tenant,
+					caller->role == NC_ROLE_ADMIN ? NULL : caller->tenant);
 }
 
 struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "engine/owner.h"
 #include "server/reply.h"
 
 #define KEPT_NS (24 * 3600 * NC_NS_PER_S)
@@ -95,7 +96,8 @@ static struct nc_replay *find(const struct nc_replays *replays, const char *tena
 {
 	struct nc_replay *replay = replays->first;
 
-	while (replay && (!nc_streq(replay->key, key) || !nc_streq(replay->tenant, tenant)))
+	while (replay && (!nc_streq(replay->key, key) ||
+				 !nc_owner_sees(NC_STORE_IDEMPOTENCY, replay->tenant, tenant)))
 		replay = replay->next;
 	return replay;
 }

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "engine/owner.h"
 
 /* What is told of it stands before the archive, in so many bytes. */
 #define HEAD_SIZE 4096
@@ -184,7 +185,7 @@ const struct nc_snapshot *nc_snapshot_find(
 	const struct nc_snapshots *all, const char *tenant, const char *id)
 {
 	for (const struct nc_snapshot *s = all->list; s; s = s->next)
-		if (nc_streq(s->id, id) && (!tenant || nc_streq(s->tenant, tenant)))
+		if (nc_streq(s->id, id) && nc_owner_sees(NC_STORE_SNAPSHOTS, s->tenant, tenant))
 			return s;
 	return NULL;
 }
@@ -194,7 +195,7 @@ json_t *nc_snapshots_json(const struct nc_snapshots *all, const char *tenant)
 	json_t *list = json_array();
 
 	for (const struct nc_snapshot *s = all->list; list && s; s = s->next)
-		if (!tenant || nc_streq(s->tenant, tenant))
+		if (nc_owner_sees(NC_STORE_SNAPSHOTS, s->tenant, tenant))
 			(void)json_array_append_new(list, nc_snapshot_json(s));
 	return list;
 }

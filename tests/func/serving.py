@@ -27,14 +27,15 @@ class Answer:
 
 
 def unchunk(data):
-    out = b""
-    while data:
-        size, _, data = data.partition(b"\r\n")
-        n = int(size, 16)
+    out, at = [], 0
+    while at < len(data):
+        end = data.index(b"\r\n", at)
+        n = int(data[at:end], 16)
         if n == 0:
             break
-        out, data = out + data[:n], data[n + 2:]
-    return out
+        out.append(data[end + 2:end + 2 + n])
+        at = end + 2 + n + 2
+    return b"".join(out)
 
 
 class Daemon:
@@ -115,7 +116,7 @@ class Daemon:
             client.sendall(data)
             if half_close:
                 client.shutdown(socket.SHUT_WR)
-            out = b""
+            out = []
             while True:
                 try:
                     piece = client.recv(65536)
@@ -123,8 +124,8 @@ class Daemon:
                     break
                 if not piece:
                     break
-                out += piece
-        return out
+                out.append(piece)
+        return b"".join(out)
 
     def ask(self, method, path, body=None, headers=None, key=None, host=None, timeout=60):
         lines = [f"{method} {path} HTTP/1.1", f"Host: {host or f'127.0.0.1:{self.port}'}", "Connection: close"]

@@ -45,7 +45,7 @@ static void make_key(const struct nc_environments *all, enum nc_language languag
 	(void)snprintf(copy, sizeof(copy), "%s", words);
 	while ((packages[n] = strsep(&rest, " ")))
 		n++;
-	nc_environment_key(all, language, packages, n, key);
+	nc_environment_key(all, "", language, packages, n, key);
 	assert_int_equal(strlen(key), NC_KEY_SIZE - 1);
 }
 
@@ -55,8 +55,8 @@ static void test_keys_of_build_caches(void **state)
 	struct nc_environments *all = *state;
 	char one[NC_KEY_SIZE], two[NC_KEY_SIZE], python[NC_KEY_SIZE];
 
-	nc_environment_key(all, NC_GO, NULL, 0, one);
-	nc_environment_key(all, NC_GO, NULL, 0, two);
+	nc_environment_key(all, "", NC_GO, NULL, 0, one);
+	nc_environment_key(all, "", NC_GO, NULL, 0, two);
 	assert_int_equal(strlen(one), NC_KEY_SIZE - 1);
 	assert_string_equal(one, two);
 	make_key(all, NC_PYTHON, "a", python);

@@ -1,6 +1,8 @@
 /*
- * Archives of files of a sandbox, in and out: packed and unpacked inside it by nacre-files. They
- * pass through here piece by piece; whoever is slow makes the other side wait.
+ * Files of a sandbox that come out, and archives of them in and out: read, packed and unpacked
+ * inside it by nacre-files. They pass through here piece by piece; whoever is slow makes the other
+ * side wait. A sparse file may be of any size and cost nothing, so no more is held of one than
+ * WAITING_MAX, and there are so many of a tenant and in all.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +16,8 @@
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
 
-#define TYPE "application/x-tar"
+#define TAR_TYPE "application/x-tar"
+#define FILE_TYPE "application/octet-stream"
 #define WALL_MS (3600U * 1000)
 /* What is kept for a client that is slow; beyond the first the box waits. */
 #define WAITING_HIGH (128U * 1024)
@@ -30,6 +33,7 @@ struct nc_transfer {
 	bool whole;		   /* the body, of one that goes in */
 	struct nc_buf waiting;	   /* for the client, of one that comes out */
 	size_t at;		   /* sent of it */
+	const char *type;	   /* of what comes out */
 	bool answered, held;
 };
 
@@ -66,16 +70,38 @@ static void on_gone(struct nc_exchange *exchange)
 	transfer_free(exchange->keeper);
 }
 
-static struct nc_transfer *transfer_new(struct nc_server *server, struct nc_exchange *exchange)
+/* Whether the caller may have one more; else it is answered. */
+static bool has_place(const struct nc_server *server, struct nc_exchange *exchange)
 {
-	struct nc_transfer *transfer = calloc(1, sizeof(*transfer));
+	size_t all = 0, same = 0;
 
+	for (const struct nc_transfer *other = server->transfers; other; other = other->next) {
+		all++;
+		same += nc_streq(other->exchange->caller.tenant, exchange->caller.tenant);
+	}
+	if (all < NC_TRANSFERS_MAX && same < NC_TRANSFERS_EACH)
+		return true;
+	nc_problem(exchange, 503, "busy", NULL, "Try again later",
+		"%zu files and archives are on their way at once", all);
+	nc_reply_retry(exchange, 1);
+	return false;
+}
+
+static struct nc_transfer *transfer_new(
+	struct nc_server *server, struct nc_exchange *exchange, const char *type)
+{
+	struct nc_transfer *transfer;
+
+	if (!has_place(server, exchange))
+		return NULL;
+	transfer = calloc(1, sizeof(*transfer));
 	if (!transfer) {
 		nc_problem(exchange, 503, "no_memory", NULL, "Try again later", "Out of memory");
 		return NULL;
 	}
 	*transfer = (struct nc_transfer){.server = server,
 		.exchange = exchange,
+		.type = type,
 		.next = server->transfers,
 		.place = &server->transfers,
 		.waiting = NC_BUF(WAITING_MAX)};
@@ -134,7 +160,17 @@ static void unplug(void *source)
 static void answer(struct nc_transfer *transfer)
 {
 	transfer->answered = true;
-	nc_reply_stream(transfer->exchange, TYPE, transfer, pull, unplug);
+	nc_reply_stream(transfer->exchange, transfer->type, transfer, pull, unplug);
+}
+
+/* All of it is there before anything was sent: the connection can go on after it. */
+static void answer_whole(struct nc_transfer *transfer)
+{
+	nc_buf_cleanup struct nc_buf whole = transfer->waiting;
+	const char *type = transfer->type;
+
+	transfer->waiting = (struct nc_buf)NC_BUF(0);
+	nc_reply_bytes(settle(transfer), 200, type, nc_buf_text(&whole), whole.size);
 }
 
 static void on_printed(void *context, const char *data, size_t size)
@@ -146,11 +182,11 @@ static void on_printed(void *context, const char *data, size_t size)
 		hold(transfer, true);
 	if (transfer->answered)
 		nc_exchange_wake(transfer->exchange);
-	else
+	else if (transfer->held)
 		answer(transfer);
 }
 
-static void on_packed(void *context, const char *sandbox, int error, const char *said, size_t size)
+static void on_come(void *context, const char *sandbox, int error, const char *said, size_t size)
 {
 	struct nc_transfer *transfer = context;
 
@@ -162,25 +198,41 @@ static void on_packed(void *context, const char *sandbox, int error, const char 
 	else if (error < 0)
 		nc_rest_refuse_file(settle(transfer), error, said, size);
 	else
-		answer(transfer);
+		answer_whole(transfer);
 }
 
-NC_REST(archives_pack)
+/* words have the path that was asked for, which is filled in, as their last. */
+static void bring(struct nc_server *server, struct nc_exchange *exchange, const char *type,
+	const char **words, size_t n_words)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	cleanup_free char *path = sandbox ? nc_rest_path(exchange, "path") : NULL;
-	struct nc_transfer *transfer = path ? transfer_new(server, exchange) : NULL;
-	char max[24];
-	const char *const words[] = {"pack", max, path, NULL};
+	struct nc_transfer *transfer = path ? transfer_new(server, exchange, type) : NULL;
 	const struct nc_file_work work = {.words = words,
 		.wall_ms = WALL_MS,
 		.context = transfer,
 		.printed = on_printed,
-		.done = on_packed};
+		.done = on_come};
 
-	(void)snprintf(max, sizeof(max), "%llu", NC_ARCHIVE_MAX);
+	words[n_words - 1] = path;
 	if (transfer)
 		begin(transfer, sandbox, &work);
+}
+
+NC_REST(archives_pack)
+{
+	char max[24];
+	const char *words[] = {"pack", max, NULL, NULL};
+
+	(void)snprintf(max, sizeof(max), "%llu", NC_ARCHIVE_MAX);
+	bring(server, exchange, TAR_TYPE, words, 3);
+}
+
+NC_REST(files_read)
+{
+	const char *words[] = {"read", NULL, NULL};
+
+	bring(server, exchange, FILE_TYPE, words, 2);
 }
 
 /* ---- in ---- */
@@ -235,7 +287,7 @@ NC_REST(archives_unpack)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	cleanup_free char *path = sandbox ? nc_rest_path(exchange, "path") : NULL;
-	struct nc_transfer *transfer = path ? transfer_new(server, exchange) : NULL;
+	struct nc_transfer *transfer = path ? transfer_new(server, exchange, NULL) : NULL;
 	const char *const words[] = {"unpack", path, NULL};
 	const struct nc_file_work work = {.words = words,
 		.output_max = 4096,

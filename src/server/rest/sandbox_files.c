@@ -1,4 +1,4 @@
-/* The files of a sandbox: read, written and listed inside it, by nacre-files. */
+/* The files of a sandbox: written and listed inside it, by nacre-files. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,6 @@
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
 
-#define READ_MAX (64U << 20)
 #define LISTING_SIZE_MAX (4U << 20)
 
 char *nc_rest_path(struct nc_exchange *exchange, const char *name)
@@ -45,7 +44,12 @@ void nc_rest_refuse_file(
 		{-EINVAL, 400, "bad_file"}, {-ELOOP, 400, "bad_path"},
 		{-ENAMETOOLONG, 400, "bad_path"}, {-EXDEV, 409, "other_device"},
 		{-EBADMSG, 400, "bad_archive"}, {-ENODATA, 400, "bad_archive"},
-		{-EOPNOTSUPP, 400, "bad_archive"}, {-ECONNRESET, 503, "unavailable"}};
+		{-EOPNOTSUPP, 400, "bad_archive"}, {-ECONNRESET, 503, "unavailable"},
+		/* devices and files of /proc that are no files to be read */
+		{-EIO, 409, "unreadable"}, {-ENXIO, 409, "unreadable"},
+		{-ENODEV, 409, "unreadable"}, {-ESRCH, 409, "unreadable"}, {-ETXTBSY, 409, "busy"},
+		{-EMLINK, 409, "too_many"}, {-EDQUOT, 507, "no_space"},
+		{-EOVERFLOW, 413, "too_large"}, {-ETIMEDOUT, 504, "timeout"}};
 	const char *known_text = nc_errno_text(error);
 	int size = said_size > 0 ? (int)said_size : (int)strlen(known_text);
 	const char *text = said_size > 0 ? said : known_text;
@@ -110,25 +114,6 @@ static void answer_empty(struct nc_wait *wait, int error, const char *data, size
 		nc_rest_refuse_file(exchange, error, data, size);
 	else
 		nc_reply_empty(exchange, 204);
-}
-
-static void answer_bytes(struct nc_wait *wait, int error, const char *data, size_t size)
-{
-	struct nc_exchange *exchange = settle(wait);
-
-	if (error < 0)
-		nc_rest_refuse_file(exchange, error, data, size);
-	else
-		nc_reply_bytes(exchange, 200, "application/octet-stream", data, size);
-}
-
-NC_REST(files_read)
-{
-	cleanup_free char *path = nc_rest_path(exchange, "path");
-	const char *const words[] = {"read", path, NULL};
-
-	if (path)
-		ask(server, exchange, words, READ_MAX, false, answer_bytes);
 }
 
 NC_REST(files_write)

@@ -10,7 +10,9 @@
 #include "base/json.h"
 #include "box/image.h"
 #include "engine/environment.h"
+#include "engine/owner.h"
 #include "server/reply.h"
+#include "server/rest/desk.h"
 #include "server/rest/rest.h"
 
 /* More are not listed: a page of people's size, and no long walk. */
@@ -23,18 +25,35 @@ static void put_time(char out[static 32], time_t at)
 	(void)strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &parts));
 }
 
+struct listing {
+	const char *tenant; /* who asks; NULL: an administrator */
+	json_t *list;
+};
+
+/* What has lost its lock file is nobody's. */
+static bool is_shown(const struct listing *listing, const struct nc_environment_entry *entry)
+{
+	const char *owner = json_string_value(json_object_get(entry->lock, "tenant"));
+
+	return json_array_size(listing->list) < LISTED_MAX &&
+	       (owner ? nc_owner_sees(NC_STORE_ENVIRONMENTS, owner, listing->tenant)
+		      : !listing->tenant);
+}
+
 static int add_environment(void *context, const struct nc_environment_entry *entry)
 {
+	const struct listing *listing = context;
 	char used[32];
 
-	if (json_array_size(context) >= LISTED_MAX)
+	if (!is_shown(listing, entry))
 		return 0;
 	put_time(used, entry->used.tv_sec);
-	return json_array_append_new(
-		       context, json_pack("{s:s, s:I, s:s, s:O?, s:O?}", "key", entry->key, "bytes",
-					(json_int_t)entry->bytes, "used", used, "language",
-					json_object_get(entry->lock, "language"), "asked",
-					json_object_get(entry->lock, "asked"))) < 0
+	return json_array_append_new(listing->list,
+		       json_pack("{s:s, s:I, s:s, s:O?, s:O?, s:O?}", "key", entry->key, "bytes",
+			       (json_int_t)entry->bytes, "used", used, "tenant",
+			       json_object_get(entry->lock, "tenant"), "language",
+			       json_object_get(entry->lock, "language"), "asked",
+			       json_object_get(entry->lock, "asked"))) < 0
 		       ? -ENOMEM
 		       : 0;
 }
@@ -42,11 +61,12 @@ static int add_environment(void *context, const struct nc_environment_entry *ent
 NC_REST(environments)
 {
 	json_t *list = json_array();
+	struct listing listing = {.tenant = nc_rest_tenant(exchange), .list = list};
 	struct nacre_err err = {0};
 	int r = 0;
 
 	if (server->setup.environments)
-		r = nc_environment_visit(server->setup.environments, add_environment, list);
+		r = nc_environment_visit(server->setup.environments, add_environment, &listing);
 	if (r < 0) {
 		json_decref(list);
 		nc_err_errno(&err, r, "List the environments");
