@@ -10,6 +10,12 @@
 /* Descriptors that may come with one message; the kernel's own cap is 253. */
 #define NC_WIRE_FDS_MAX 16U
 
+/* Messages that a spawner has not taken yet; more are refused. */
+#define NC_SPAWN_MAIL_MAX 4096U
+
+/* The same of the recorder: what begins and is noted, each of up to 64 KiB. */
+#define NC_RECORD_MAIL_MAX 1024U
+
 /* A configuration file; ours are a few hundred bytes. */
 #define NC_CONFIG_FILE_MAX (256U * 1024)
 /* Entries of one list in a configuration file, and bytes of one entry. */
@@ -41,6 +47,8 @@
 
 /* One execution request: the files of 64 MiB as base64, the rest, and room for the JSON of both. */
 #define NC_REQUEST_SIZE_MAX (96U * 1024 * 1024)
+/* A reply to one as text: streams and files, each of whose bytes may take six. */
+#define NC_REPLY_TEXT_MAX (1024U * 1024 * 1024)
 /* Values in it: each costs jansson some 100 bytes, so that ",,,," must not become gigabytes. */
 #define NC_REQUEST_VALUES_MAX 32768U
 /* Faults that one answer lists. */

@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "box/poll.h"
 
 #define CHUNK 65536
@@ -196,11 +197,16 @@ static void on_writable(void *context, int events)
 	feed(context);
 }
 
-/* Writes what there is: 1 when all of it is through, 0 when the pipe is full, or -errno. */
+/* Written at once at the most: who reads as fast as we write would hold up everybody else. */
+#define TURN_MAX (512U * 1024)
+
+/* Writes what there is: 1 when all of it is through, 0 when more is to be tried, or -errno. */
 static int write_some(int fd, const char *data, size_t size, size_t *at)
 {
-	while (*at < size) {
-		ssize_t n = write(fd, data + *at, size - *at);
+	const size_t end = size - *at > TURN_MAX ? *at + TURN_MAX : size;
+
+	while (*at < end) {
+		ssize_t n = write(fd, data + *at, end - *at);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -208,7 +214,7 @@ static int write_some(int fd, const char *data, size_t size, size_t *at)
 			return errno == EAGAIN ? 0 : -errno;
 		*at += (size_t)n;
 	}
-	return 1;
+	return end == size;
 }
 
 /* Files are mostly small, and fit into the pipe at once. */
@@ -701,7 +707,10 @@ static void on_spawner(void *context, int events)
 	struct nc_command *command;
 	int r;
 
-	(void)events;
+	if (events & UV_WRITABLE && nc_mail_flush(&hub->spawn->mail, hub->spawn->fd))
+		nc_poll_set(hub->poll, UV_READABLE);
+	if (!(events & ~UV_WRITABLE))
+		return;
 	r = nc_spawn_receive(hub->spawn, &event);
 	if (r == -EAGAIN)
 		return;
@@ -740,6 +749,15 @@ static void on_spawner(void *context, int events)
 		expect_no_more(command);
 }
 
+/* Something waits to be taken by it. */
+static void on_mail(void *context)
+{
+	struct nc_hub *hub = context;
+
+	if (hub->poll)
+		nc_poll_set(hub->poll, UV_READABLE | UV_WRITABLE);
+}
+
 int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 {
 	struct nc_hub *hub = calloc(1, sizeof(*hub));
@@ -753,6 +771,9 @@ int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
 		free(hub);
 		return r;
 	}
+	spawn->mail.max = NC_SPAWN_MAIL_MAX;
+	spawn->mail.waits = on_mail;
+	spawn->mail.context = hub;
 	*ret_hub = hub;
 	return 0;
 }
@@ -762,5 +783,6 @@ void nc_hub_free(struct nc_hub *hub)
 	if (!hub)
 		return;
 	lose_all(hub);
+	hub->spawn->mail.waits = NULL;
 	free(hub);
 }

@@ -111,7 +111,8 @@ static int make_access(struct nc_network *network, size_t n_rules, struct nc_acc
 
 	if (!nc_network_is_up(network))
 		return nc_err_set(err, -EOPNOTSUPP,
-			"There is no way out of a box here: nacre-egress does not run");
+			"There is no way out of a box here: nacre-egress does not run, or does not "
+			"answer");
 	access = calloc(1, sizeof(*access));
 	if (access)
 		access->rules = calloc(n_rules + 1, sizeof(*access->rules));

@@ -24,9 +24,9 @@
 #define CHILDREN_MIN 3U
 #define CHILDREN_MAX 8U
 /* That a question may take; the child's own bound of CPU time is far below it. */
-#define ANSWER_NS (30 * NC_NS_PER_S)
+#define ANSWER_NS (15 * NC_NS_PER_S)
 /* That a study may wait and take in all. */
-#define STUDY_NS (60 * NC_NS_PER_S)
+#define STUDY_NS (30 * NC_NS_PER_S)
 /* Who has nothing to do for so long goes. */
 #define IDLE_NS (10 * NC_NS_PER_S)
 #define TRIES_MAX 2U

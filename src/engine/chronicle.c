@@ -7,6 +7,7 @@
  */
 #include "engine/chronicle.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
 
 /* Code, output, error and the line. */
 #define ANSWERS_EACH 4U
+/* How long it may say nothing: it writes files, and a disk may be slow. */
+#define PATIENCE_MS 20000
 
 struct waiting {
 	struct nc_execution *execution;
@@ -46,7 +49,11 @@ struct nc_chronicle {
 	size_t n_ended;				/* that are in either list */
 	size_t n_open; /* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
+	bool silent; /* the one before did not answer, and this one has not said welcome */
+	uv_timer_t *patience;
 };
+
+static void lose(struct nc_chronicle *chronicle);
 
 static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json_t *receipt)
 {
@@ -64,6 +71,7 @@ static struct waiting *unlink_first(struct waiting **first, struct waiting ***en
 {
 	struct waiting *waiting = *first;
 
+	assert(waiting);
 	*first = waiting->next;
 	if (!*first)
 		*end = first;
@@ -86,6 +94,7 @@ static void lose(struct nc_chronicle *chronicle)
 	struct waiting *hopeless = NULL;
 
 	chronicle->gone = true;
+	(void)uv_timer_stop(chronicle->patience);
 	chronicle->poll = nc_poll_free(chronicle->poll);
 	chronicle->record->fd = nc_fd_close(chronicle->record->fd);
 	*chronicle->asked_end = chronicle->waiting;
@@ -123,7 +132,57 @@ bool nc_chronicle_has_room(const struct nc_chronicle *chronicle)
 
 bool nc_chronicle_is_up(const struct nc_chronicle *chronicle)
 {
+	return !chronicle->gone && !chronicle->silent;
+}
+
+bool nc_chronicle_is_met(const struct nc_chronicle *chronicle)
+{
 	return !chronicle->gone;
+}
+
+/* ---- who does not answer ---- */
+
+/* What it was told it may still write, when it goes on: nobody else is told it again. */
+static void on_impatience(uv_timer_t *timer)
+{
+	struct nc_chronicle *chronicle = timer->data;
+
+	if (chronicle->gone || !chronicle->asked)
+		return;
+	if (chronicle->say)
+		chronicle->say("nacre-recorder does not answer: replies go out without a receipt");
+	chronicle->silent = true;
+	while (chronicle->asked) {
+		struct waiting *first = unlink_first(&chronicle->asked, &chronicle->asked_end);
+
+		settle(chronicle, first,
+			json_pack("{s:s, s:s}", "id", first->execution->id, "error",
+				"nacre-recorder does not answer"));
+	}
+	lose(chronicle);
+}
+
+/* From now on it has so long to answer what it was asked. */
+static void be_patient(struct nc_chronicle *chronicle)
+{
+	if (chronicle->asked)
+		(void)uv_timer_start(chronicle->patience, on_impatience, PATIENCE_MS, 0);
+	else
+		(void)uv_timer_stop(chronicle->patience);
+}
+
+static void watch(struct nc_chronicle *chronicle, bool for_room)
+{
+	for_room = for_room || chronicle->record->mail.first;
+	nc_poll_set(chronicle->poll, UV_READABLE | (for_room ? UV_WRITABLE : 0));
+}
+
+static void on_mail(void *context)
+{
+	struct nc_chronicle *chronicle = context;
+
+	if (chronicle->poll)
+		watch(chronicle, true);
 }
 
 static int send_blob(struct nc_chronicle *chronicle, struct waiting *waiting, const void *data,
@@ -175,6 +234,8 @@ static void send_waiting(struct nc_chronicle *chronicle)
 		waiting->next = NULL;
 		*chronicle->asked_end = waiting;
 		chronicle->asked_end = &waiting->next;
+		if (chronicle->asked == waiting)
+			be_patient(chronicle);
 		r = send_all(chronicle, waiting);
 		if (r < 0) {
 			waiting->hopeless = r != -EPIPE;
@@ -182,7 +243,7 @@ static void send_waiting(struct nc_chronicle *chronicle)
 			return;
 		}
 	}
-	nc_poll_set(chronicle->poll, UV_READABLE | (has_room ? 0 : UV_WRITABLE));
+	watch(chronicle, !has_room);
 }
 
 static json_t *receipt_json(
@@ -216,13 +277,18 @@ static void on_answer(void *context, int events)
 	struct nc_chronicle *chronicle = context;
 	struct nc_record_event event;
 	struct waiting *first = chronicle->asked;
-	int r = events & UV_READABLE ? nc_record_receive(chronicle->record, &event) : -EAGAIN;
+	int r;
+
+	if (events & UV_WRITABLE)
+		(void)nc_mail_flush(&chronicle->record->mail, chronicle->record->fd);
+	r = events & UV_READABLE ? nc_record_receive(chronicle->record, &event) : -EAGAIN;
 
 	if (r == -EAGAIN) {
 		send_waiting(chronicle);
 		return;
 	}
 	if (r == 0 && event.type == NC_RECORD_WELCOME) {
+		chronicle->silent = false;
 		tell_news(chronicle, &event);
 		send_waiting(chronicle);
 		return;
@@ -233,9 +299,11 @@ static void on_answer(void *context, int events)
 	}
 	if (event.error && !first->error)
 		first->error = event.error;
-	if (--first->answers == 0)
+	if (--first->answers == 0) {
 		settle(chronicle, unlink_first(&chronicle->asked, &chronicle->asked_end),
 			receipt_json(first->execution, &event, event.error ? 0 : first->error));
+	}
+	be_patient(chronicle);
 	send_waiting(chronicle);
 }
 
@@ -281,15 +349,29 @@ int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
 			.say = say};
 		chronicle->asked_end = &chronicle->asked;
 		chronicle->waiting_end = &chronicle->waiting;
-		r = nc_poll_new(
-			loop, record->fd, UV_READABLE, on_answer, chronicle, &chronicle->poll);
+		chronicle->patience = calloc(1, sizeof(*chronicle->patience));
+		if (chronicle->patience)
+			r = nc_poll_new(loop, record->fd, UV_READABLE, on_answer, chronicle,
+				&chronicle->poll);
 	}
 	if (r < 0) {
+		if (chronicle)
+			free(chronicle->patience);
 		free(chronicle);
 		return r;
 	}
+	(void)uv_timer_init(loop, chronicle->patience); /* cannot fail */
+	chronicle->patience->data = chronicle;
+	record->mail.max = NC_RECORD_MAIL_MAX;
+	record->mail.waits = on_mail;
+	record->mail.context = chronicle;
 	*ret_chronicle = chronicle;
 	return 0;
+}
+
+static void close_timer(uv_handle_t *handle)
+{
+	free(handle);
 }
 
 void nc_chronicle_free(struct nc_chronicle *chronicle)
@@ -298,6 +380,8 @@ void nc_chronicle_free(struct nc_chronicle *chronicle)
 		return;
 	chronicle->returns = false;
 	lose(chronicle);
+	chronicle->record->mail.waits = NULL;
+	uv_close((uv_handle_t *)chronicle->patience, close_timer);
 	free(chronicle);
 }
 

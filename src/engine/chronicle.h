@@ -34,8 +34,9 @@ bool nc_chronicle_is_behind(const struct nc_chronicle *chronicle);
 /* Whether the recorder takes what begins now without being waited for. */
 bool nc_chronicle_has_room(const struct nc_chronicle *chronicle);
 
-/* Whether somebody records now. */
+/* Whether somebody records now, and answers; whether one is there, answering or not. */
 bool nc_chronicle_is_up(const struct nc_chronicle *chronicle);
+bool nc_chronicle_is_met(const struct nc_chronicle *chronicle);
 
 /* Whoever still waits is told that there is no receipt. Accepts NULL. */
 void nc_chronicle_free(struct nc_chronicle *chronicle);

@@ -399,6 +399,11 @@ bool nc_engine_records(const struct nc_engine *engine)
 	return engine->chronicle && nc_chronicle_is_up(engine->chronicle);
 }
 
+bool nc_engine_has_recorder(const struct nc_engine *engine)
+{
+	return engine->chronicle && nc_chronicle_is_met(engine->chronicle);
+}
+
 bool nc_engine_has_room(const struct nc_engine *engine)
 {
 	return !engine->chronicle || nc_chronicle_has_room(engine->chronicle);

@@ -113,8 +113,9 @@ void nc_engine_reconfigure(
 /* lost follows when the spawner has died: nothing can be executed any more. */
 void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context);
 
-/* Whether somebody records now what is executed. */
+/* Whether somebody records now what is executed; whether one is there, answering or not. */
 bool nc_engine_records(const struct nc_engine *engine);
+bool nc_engine_has_recorder(const struct nc_engine *engine);
 
 /* Whether one that is submitted now is recorded without waiting for the recorder. */
 bool nc_engine_has_room(const struct nc_engine *engine);

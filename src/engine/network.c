@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/wire.h"
@@ -14,8 +15,9 @@
 
 /* It only reads some files before it says so. */
 #define WELCOME_MS 10000
-/* The same while others wait for us. */
-#define AGAIN_MS 500
+/* How long it may take to shut a door, and to tell what went through it. */
+#define SHUT_NS (5 * NC_NS_PER_S)
+#define LOOK_MS 1000
 
 struct nc_door {
 	struct nc_network *network;
@@ -23,6 +25,7 @@ struct nc_door {
 	uint64_t box_id;
 	struct nc_door_listener listener; /* zeroed: nobody listens */
 	struct nc_network_totals counted; /* of it, in the network's */
+	uint64_t shut_ns;		  /* since when it is to be shut; 0: it is not */
 	char group[NC_EGRESS_GROUP_MAX + 1], name[NC_EGRESS_NAME_MAX + 1]; /* or "" */
 };
 
@@ -35,6 +38,8 @@ struct nc_network {
 	struct nc_buf trusted;
 	size_t host_trusts; /* bytes of it, before those of nacre-egress's own authority */
 	bool has_authority;
+	bool silent; /* it did not answer in time, and has said nothing since */
+	uv_timer_t *look;
 };
 
 static struct nc_door **place_of(struct nc_network *network, uint64_t box_id)
@@ -120,6 +125,8 @@ static void on_opened(void *user, uint64_t box, int error)
 static void lose_all(struct nc_network *network)
 {
 	network->poll = nc_poll_free(network->poll);
+	(void)uv_timer_stop(network->look);
+	network->silent = false;
 	nc_egress_done(&network->client);
 	while (network->doors)
 		end_door(&network->doors, NULL);
@@ -131,6 +138,7 @@ static void on_readable(void *context, int events)
 	int r;
 
 	(void)events;
+	network->silent = false;
 	do
 		r = nc_egress_receive(&network->client);
 	while (r > 0);
@@ -152,14 +160,38 @@ static int hear_welcome(struct nc_network *network, int timeout_ms, struct nacre
 		       : 0;
 }
 
-static int meet(struct nc_network *network, int fd, int timeout_ms, struct nacre_err *err)
+/* Doors that it does not shut are given up: whoever waits for that has waited long enough. */
+static void on_look(uv_timer_t *timer)
+{
+	struct nc_network *network = timer->data;
+	const uint64_t now = nc_clock_ns();
+	struct nc_door **place = &network->doors;
+	bool waits = false;
+
+	while (*place) {
+		const struct nc_door *door = *place;
+
+		if (!door->shut_ns || now - door->shut_ns < SHUT_NS) {
+			waits = waits || door->shut_ns;
+			place = &(*place)->next;
+			continue;
+		}
+		network->silent = true;
+		end_door(place, NULL);
+		place = &network->doors; /* whoever was told may have changed them */
+	}
+	if (!waits)
+		(void)uv_timer_stop(timer);
+}
+
+static int meet(struct nc_network *network, int fd, bool waits, struct nacre_err *err)
 {
 	static const struct nc_egress_events events = {
 		.done = on_opened, .decision = on_decision, .meter = on_meter, .over = on_over};
 	int r = nc_egress_greet(&network->client, fd, &events, network, err);
 
-	if (r == 0)
-		r = hear_welcome(network, timeout_ms, err);
+	if (r == 0 && waits)
+		r = hear_welcome(network, WELCOME_MS, err);
 	if (r == 0) {
 		r = nc_poll_new(network->loop, network->client.fd, UV_READABLE, on_readable,
 			network, &network->poll);
@@ -179,7 +211,7 @@ int nc_network_meet(struct nc_network *network, int fd, struct nacre_err *err)
 	if (network->trusted.data)
 		network->trusted.data[network->trusted.size] = '\0';
 	network->has_authority = false;
-	r = meet(network, fd, AGAIN_MS, err);
+	r = meet(network, fd, false, err);
 	if (r < 0)
 		lose_all(network);
 	return r;
@@ -195,14 +227,27 @@ int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, str
 		return nc_err_errno(err, -ENOMEM, "Begin the network");
 	}
 	network->loop = loop;
+	network->look = calloc(1, sizeof(*network->look));
+	if (!network->look) {
+		(void)nc_fd_close(fd);
+		free(network);
+		return nc_err_errno(err, -ENOMEM, "Begin the network");
+	}
+	(void)uv_timer_init(loop, network->look); /* cannot fail */
+	network->look->data = network;
 	network->trusted = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX);
-	r = meet(network, fd, WELCOME_MS, err);
+	r = meet(network, fd, true, err);
 	if (r < 0) {
 		nc_network_free(network);
 		return r;
 	}
 	*ret_network = network;
 	return 0;
+}
+
+static void close_timer(uv_handle_t *handle)
+{
+	free(handle);
 }
 
 void nc_network_free(struct nc_network *network)
@@ -212,6 +257,7 @@ void nc_network_free(struct nc_network *network)
 	for (struct nc_door *door = network->doors; door; door = door->next)
 		door->listener = (struct nc_door_listener){0};
 	lose_all(network);
+	uv_close((uv_handle_t *)network->look, close_timer);
 	nc_buf_done(&network->trusted);
 	free(network);
 }
@@ -244,6 +290,11 @@ struct nc_network_totals nc_network_totals(struct nc_network *network)
 
 bool nc_network_is_up(const struct nc_network *network)
 {
+	return nc_network_is_met(network) && network->client.welcome && !network->silent;
+}
+
+bool nc_network_is_met(const struct nc_network *network)
+{
 	return network && network->client.fd >= 0;
 }
 
@@ -275,7 +326,8 @@ static int check_open(const struct nc_network *network, const struct nc_egress_t
 	struct nacre_err *err)
 {
 	if (!nc_network_is_up(network))
-		return nc_err_set(err, -EPIPE, "nacre-egress has died: there is no network");
+		return nc_err_set(err, -EPIPE,
+			"nacre-egress has died or does not answer: there is no network");
 	if (terms->group && nc_network_has_member(network, terms->group, terms->name))
 		return nc_err_set(err, -EEXIST, "network.name: another box of the group is '%s'",
 			terms->name);
@@ -340,8 +392,12 @@ void nc_door_shut(struct nc_door *door)
 {
 	struct nc_network *network = door->network;
 
-	if (nc_egress_shut(&network->client, door->box_id) < 0)
+	if (nc_egress_shut(&network->client, door->box_id) < 0) {
 		end_door(place_of(network, door->box_id), NULL);
+		return;
+	}
+	door->shut_ns = nc_clock_ns();
+	(void)uv_timer_start(network->look, on_look, LOOK_MS, LOOK_MS);
 }
 
 void nc_door_drop(struct nc_door *door)

@@ -17,16 +17,20 @@ struct nc_network;
 int nc_network_new(uv_loop_t *loop, int fd, struct nc_network **ret_network, struct nacre_err *err);
 
 /*
- * The next nacre-egress, after one that died, and with it all doors; takes over the socket. Waits
- * for its welcome, but not for long. 0 or -errno with err.
+ * The next nacre-egress, after one that died, and with it all doors; takes over the socket. It is
+ * up once it has said welcome. 0 or -errno with err.
  */
 int nc_network_meet(struct nc_network *network, int fd, struct nacre_err *err);
 
 /* Nobody is told anything any more; all doors are shut. Accepts NULL. */
 void nc_network_free(struct nc_network *network);
 
-/* Whether there is a way out at all: nacre-egress lives. */
+/*
+ * Whether there is a way out at all: nacre-egress lives and answers; whether it is there, answering
+ * or not.
+ */
 bool nc_network_is_up(const struct nc_network *network);
+bool nc_network_is_met(const struct nc_network *network);
 
 /*
  * Certificates that boxes trust where the door takes part in TLS: those that the host trusts, which

@@ -19,8 +19,6 @@
 
 /* More than that, and others would wait while it is written. */
 #define LARGE (128U * 1024)
-/* A reply: streams and files, each of whose bytes may take six. */
-#define TEXT_MAX (1ULL << 30)
 
 const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
@@ -530,7 +528,7 @@ void nc_execution_close(struct nc_execution *execution)
 	execution->line = nc_chronicle_line(execution, execution->reply);
 	if (!nc_execution_is_large(execution))
 		return;
-	execution->text.max = TEXT_MAX;
+	execution->text.max = NC_REPLY_TEXT_MAX;
 	nc_json_dump(execution->reply, &execution->text);
 	if (execution->text.error < 0)
 		nc_buf_done(&execution->text); /* whoever wants it writes it */

@@ -161,14 +161,13 @@ void nc_process_signal(struct nc_process *process, int signal);
 void nc_process_kill(struct nc_process *process); /* with everything that it started */
 
 /*
- * Files, through nacre-files inside. words are its verb and paths, which end in NULL; input is
- * copied. done follows, from the loop: error is 0 or -errno, data what it printed, or with an error
- * what it said of that, good only during the call; -EFBIG: more than output_max.
+ * Files, through nacre-files inside. words are its verb and paths, which end in NULL. done follows,
+ * from the loop: error is 0 or -errno, data what it printed, or with an error what it said of that,
+ * good only during the call; -EFBIG: more than output_max.
  */
 struct nc_file_work {
 	const char *const *words;
-	const char *input;
-	size_t input_size;
+	struct nc_buf *input; /* which is taken out of it; or NULL */
 	size_t output_max;
 	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
 	bool idles;	  /* it only looks: the sandbox is not in use for it */

@@ -629,7 +629,7 @@ struct nc_file_task {
 	struct nc_sandboxes *all; /* NULL: they have gone before */
 	struct nc_file_work asked;
 	struct nc_buf printed, said;
-	char *input; /* a copy: whoever asked may go */
+	struct nc_buf input;
 	char sandbox[NC_ID_SIZE];
 	int input_fd; /* of its own, or -EBADF */
 	struct nc_command *command;
@@ -705,7 +705,7 @@ static void task_free(struct nc_file_task *task)
 	nc_buf_done(&task->printed);
 	nc_buf_done(&task->said);
 	(void)nc_fd_close(task->input_fd);
-	free(task->input);
+	nc_buf_done(&task->input);
 	free(task);
 }
 
@@ -776,17 +776,14 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 	task->home = nc_sandbox_is_home(sandbox);
 	task->printed = (struct nc_buf)NC_BUF(asked->output_max);
 	task->said = (struct nc_buf)NC_BUF(SAID_MAX);
-	if (asked->input_size > 0)
-		task->input = malloc(asked->input_size);
-	if ((asked->input_size > 0 && !task->input) ||
-		(asked->input_fd > 0 && task->input_fd < 0)) {
-		free(task->input);
-		(void)nc_fd_close(task->input_fd);
+	if (asked->input_fd > 0 && task->input_fd < 0) {
 		free(task);
 		return NULL;
 	}
-	if (task->input)
-		memcpy(task->input, asked->input, asked->input_size);
+	if (asked->input) {
+		task->input = *asked->input;
+		*asked->input = (struct nc_buf)NC_BUF(0);
+	}
 	sandbox->n_tasks++;
 	sandbox->n_idling += asked->idles;
 	task->next = sandboxes->tasks;
@@ -805,8 +802,8 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 		.next = order->home == 0,
 		.image_fd = -EBADF,
 		.input_fd = task->input_fd,
-		.input = task->input,
-		.input_size = task->asked.input_size,
+		.input = task->input.size > 0 ? task->input.data : NULL,
+		.input_size = task->input.size,
 		.interactive = task->asked.interactive,
 		.output_max = UINT64_MAX,
 		.context = task,

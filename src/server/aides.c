@@ -86,9 +86,9 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 
 	switch (which) {
 	case NC_AIDE_RECORDER:
-		return nc_engine_records(server->setup.engine);
+		return nc_engine_has_recorder(server->setup.engine);
 	case NC_AIDE_EGRESS:
-		return nc_network_is_up(nc_engine_setup(server->setup.engine)->network);
+		return nc_network_is_met(nc_engine_setup(server->setup.engine)->network);
 	case NC_AIDE_ARCHIVE:
 		return nc_archive_is_up(server->archive);
 	case NC_AIDE_ANALYST:
@@ -180,6 +180,17 @@ bool nc_aides_record(const struct nc_aides *aides)
 	       nc_engine_records(aides->server->setup.engine);
 }
 
+/* Of those that answer: whether it does. */
+static bool answers(const struct nc_server *server, enum nc_aide which)
+{
+	if (!is_missed(server, which))
+		return true;
+	if (which == NC_AIDE_RECORDER)
+		return nc_engine_records(server->setup.engine);
+	return which != NC_AIDE_EGRESS ||
+	       nc_network_is_up(nc_engine_setup(server->setup.engine)->network);
+}
+
 void nc_aides_count(const struct nc_aides *aides)
 {
 	struct nc_metrics *metrics = aides->server->metrics;
@@ -189,8 +200,9 @@ void nc_aides_count(const struct nc_aides *aides)
 
 		if (aides->server->setup.keeper.place_fd[i] < 0)
 			continue;
-		nc_metrics_set(
-			metrics, NC_METRIC_AIDE_UP, atomic_load(&aides->page->up[i]), labels);
+		nc_metrics_set(metrics, NC_METRIC_AIDE_UP,
+			atomic_load(&aides->page->up[i]) && answers(aides->server, (enum nc_aide)i),
+			labels);
 		nc_metrics_set(metrics, NC_METRIC_AIDE_DEATHS, atomic_load(&aides->page->deaths[i]),
 			labels);
 	}

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/limits.h"
@@ -14,12 +15,15 @@
 #define CHUNK 65536
 #define WAITING_MAX 256U
 #define QUESTION_MAX 4096U
+/* The first of those that wait: verifying a long journal takes its time. */
+#define ANSWER_NS (120 * NC_NS_PER_S)
 
 struct question {
 	struct question *next;
 	json_int_t n;
 	nc_archive_answer answer; /* NULL: nobody waits any more */
 	void *context;
+	uint64_t since_ns;
 };
 
 struct nc_archive {
@@ -105,6 +109,12 @@ static void on_ready(void *context, int events)
 		flush(archive);
 }
 
+void nc_archive_tick(struct nc_archive *archive)
+{
+	if (archive->asked && nc_clock_ns() - archive->asked->since_ns > ANSWER_NS)
+		lose(archive); /* and what it was asked is answered with that; it is called again */
+}
+
 bool nc_archive_is_up(const struct nc_archive *archive)
 {
 	return archive->fd >= 0;
@@ -175,7 +185,10 @@ int nc_archive_ask(
 		free(asked);
 		return r;
 	}
-	*asked = (struct question){.n = archive->last_n, .answer = answer, .context = context};
+	*asked = (struct question){.n = archive->last_n,
+		.answer = answer,
+		.context = context,
+		.since_ns = nc_clock_ns()};
 	*archive->asked_end = asked;
 	archive->asked_end = &asked->next;
 	archive->n_asked++;

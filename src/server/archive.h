@@ -37,6 +37,9 @@ void nc_archive_free(struct nc_archive *archive);
 
 bool nc_archive_is_up(const struct nc_archive *archive);
 
+/* About once a second: who does not answer is given up. */
+void nc_archive_tick(struct nc_archive *archive);
+
 /* The next reader, after one that died; takes over the socket. 0 or -errno. */
 int nc_archive_meet(struct nc_archive *archive, int fd);
 

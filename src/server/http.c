@@ -58,6 +58,7 @@ struct nc_http {
 	struct MHD_Daemon *daemon;
 	struct nc_poll *poll;
 	uv_timer_t *turn, *sweep;
+	uv_idle_t *soon;
 	struct nc_linger *linger;
 	struct nc_link *links;
 	size_t n_links, n_open, bodies_size;
@@ -194,19 +195,36 @@ static void on_sweep(uv_timer_t *timer)
 /* ---- libmicrohttpd's turn ---- */
 
 static void on_turn(uv_timer_t *timer);
+static void on_soon(uv_idle_t *idle);
+
+/*
+ * In the next turn of the loop. A timer without a delay would be due again in the same turn, for as
+ * long as a client sends without a pause, and everybody else would wait.
+ */
+static void run_soon(struct nc_http *http)
+{
+	(void)uv_idle_start(http->soon, on_soon); /* fails for a NULL callback only */
+}
 
 static void run(struct nc_http *http)
 {
 	MHD_UNSIGNED_LONG_LONG wait;
+	bool waits;
 
 	http->again = false;
 	(void)MHD_run(http->daemon);
-	if (http->again)
-		(void)uv_timer_start(http->turn, on_turn, 0, 0);
-	else if (MHD_get_timeout(http->daemon, &wait) == MHD_YES)
+	waits = MHD_get_timeout(http->daemon, &wait) == MHD_YES;
+	(void)uv_timer_stop(http->turn);
+	if (http->again || (waits && wait == 0))
+		run_soon(http);
+	else if (waits)
 		(void)uv_timer_start(http->turn, on_turn, wait, 0);
-	else
-		(void)uv_timer_stop(http->turn);
+}
+
+static void on_soon(uv_idle_t *idle)
+{
+	(void)uv_idle_stop(idle);
+	run(idle->data);
 }
 
 static void on_turn(uv_timer_t *timer)
@@ -300,7 +318,7 @@ int nc_http_add(struct nc_http *http, int fd, const struct sockaddr *peer, sockl
 	/* closes it on failure */
 	if (MHD_add_connection(http->daemon, fd, peer, peer_size) != MHD_YES)
 		return -ENOMEM;
-	(void)uv_timer_start(http->turn, on_turn, 0, 0);
+	run_soon(http);
 	return 0;
 }
 
@@ -388,7 +406,7 @@ static void resume(struct nc_exchange *exchange)
 		give_time(exchange->link, exchange->http->setup.body_ms);
 	MHD_resume_connection(exchange->connection);
 	exchange->http->again = true;
-	(void)uv_timer_start(exchange->http->turn, on_turn, 0, 0);
+	run_soon(exchange->http);
 }
 
 /* The other side has closed: its keeper hears of it, and then libmicrohttpd may find out. */
@@ -706,7 +724,7 @@ void nc_exchange_hang_up(struct nc_exchange *exchange)
 		return;
 	(void)MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 	exchange->http->again = true;
-	(void)uv_timer_start(exchange->http->turn, on_turn, 0, 0);
+	run_soon(exchange->http);
 }
 
 /* ---- what is asked of an exchange ---- */
@@ -813,6 +831,17 @@ static struct MHD_Daemon *start(struct nc_http *http)
 		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
 }
 
+static uv_idle_t *idle_new(struct nc_http *http)
+{
+	uv_idle_t *idle = calloc(1, sizeof(*idle));
+
+	if (idle) {
+		(void)uv_idle_init(http->setup.loop, idle); /* cannot fail */
+		idle->data = http;
+	}
+	return idle;
+}
+
 int nc_http_new(const struct nc_http_setup *setup, struct nc_http **ret_http)
 {
 	struct nc_http *http = calloc(1, sizeof(*http));
@@ -824,8 +853,9 @@ int nc_http_new(const struct nc_http_setup *setup, struct nc_http **ret_http)
 	http->setup = *setup;
 	http->turn = timer_new(http);
 	http->sweep = timer_new(http);
+	http->soon = idle_new(http);
 	http->linger = nc_linger_new(setup->loop);
-	http->daemon = http->turn && http->sweep && http->linger ? start(http) : NULL;
+	http->daemon = http->turn && http->sweep && http->soon && http->linger ? start(http) : NULL;
 	if (http->daemon) {
 		info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 		r = info ? nc_poll_new(setup->loop, info->epoll_fd, UV_READABLE, on_ready, http,
@@ -874,6 +904,8 @@ void nc_http_free(struct nc_http *http)
 		MHD_stop_daemon(http->daemon);
 	}
 	nc_linger_free(http->linger);
+	if (http->soon)
+		uv_close((uv_handle_t *)http->soon, close_timer);
 	if (http->turn)
 		uv_close((uv_handle_t *)http->turn, close_timer);
 	if (http->sweep)

@@ -195,7 +195,7 @@ static void log_end(const struct nc_job *job)
 static void write_text(struct nc_job *job, struct nc_buf *text)
 {
 	if (text->size == 0) {
-		text->max = SIZE_MAX;
+		text->max = NC_REPLY_TEXT_MAX;
 		nc_json_dump(job->reply, text);
 	}
 	job->sheet = nc_sheet_new(text);

@@ -29,6 +29,7 @@
 #include "server/tls.h"
 #include "server/tracer.h"
 #include "server/turns.h"
+#include "server/writing.h"
 
 #define TICK_MS 1000
 /* Without a request, until free memory is given back. */
@@ -255,6 +256,8 @@ static void on_tick(uv_timer_t *timer)
 
 	nc_aides_tick(server->aides);
 	nc_analysts_tick(server->analysts);
+	if (server->archive)
+		nc_archive_tick(server->archive);
 	nc_jobs_tick(server->jobs);
 	nc_sandboxes_tick(server->sandboxes);
 	nc_tracer_tick(server->tracer);
@@ -450,6 +453,7 @@ void nc_server_free(struct nc_server *server)
 	server->sandboxes = NULL; /* they have gone before */
 	nc_listeners_free(server->listeners);
 	nc_intakes_drop(server);
+	nc_writings_drop(server);
 	nc_http_free(server->http);
 	if (server->setup.tls)
 		nc_tls_end(server->setup.tls);

@@ -36,6 +36,7 @@ struct nc_transfer;
 struct nc_turns;
 struct nc_wait;
 struct nc_watch;
+struct nc_writing;
 
 /* What it stands on; borrowed until it is freed. */
 struct nc_server_setup {
@@ -71,8 +72,9 @@ struct nc_server {
 	struct nc_book *policies;
 	struct nc_generation *generation; /* that were read since; NULL: the setup's holds */
 	struct nc_sandboxes *sandboxes;
-	struct nc_wait *waits;	   /* exchanges that wait for one */
-	struct nc_intake *intakes; /* of bodies */
+	struct nc_wait *waits;	     /* exchanges that wait for one */
+	struct nc_intake *intakes;   /* of bodies */
+	struct nc_writing *writings; /* of replies */
 	struct nc_analysts *analysts;
 	struct nc_turns *turns;
 	struct nc_channel *channels; /* of commands in them */

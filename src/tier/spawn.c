@@ -177,18 +177,20 @@ int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 void nc_spawn_done(struct nc_spawn *spawn)
 {
 	nc_wire_packet_done(&spawn->packet);
+	nc_mail_done(&spawn->mail);
 	spawn->fd = nc_fd_close(spawn->fd);
 }
 
 /*
- * A spawner that has much to do lets its mail lie for a moment. It is waited for, but not as long
- * as it waits for us: neither may wait for the other for good.
+ * A spawner that has much to do lets its mail lie for a moment. On a loop that waits in a queue;
+ * elsewhere it is waited for, but not as long as it waits for us: neither may wait for the other
+ * for good.
  */
 static int send_soon(struct nc_spawn *spawn, struct nc_wire_out *out, const int *fds, size_t n_fds)
 {
-	int r = nc_wire_send(spawn->fd, out, fds, n_fds);
+	int r = nc_mail_send(&spawn->mail, spawn->fd, out, fds, n_fds);
 
-	if (r == -EAGAIN) {
+	if (r == -EAGAIN && !spawn->mail.waits) {
 		struct pollfd event = {.fd = spawn->fd, .events = POLLOUT};
 
 		(void)poll(&event, 1, PATIENCE_MS);

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/mail.h"
 #include "kernel/boxwire.h"
 
 struct nc_spawn {
@@ -13,6 +14,7 @@ struct nc_spawn {
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
 	uint64_t last_id;   /* of a box of a worker before; or 0 */
 	struct nc_wire_packet packet;
+	struct nc_mail mail; /* of who has a loop; without one it is waited for */
 };
 
 /* What the spawner is started with. */

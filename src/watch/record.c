@@ -32,7 +32,7 @@ static bool wait_for_room(const struct nc_record *record, int timeout_ms)
 
 bool nc_record_has_room(const struct nc_record *record)
 {
-	return wait_for_room(record, 0);
+	return !record->mail.first && wait_for_room(record, 0);
 }
 
 static int send_message(
@@ -43,8 +43,8 @@ static int send_message(
 	if (asks && record->waiting >= NC_RECORD_WAITING_MAX)
 		return -EAGAIN;
 	do
-		r = nc_wire_send(record->fd, out, fds, n_fds);
-	while (r == -EAGAIN && wait_for_room(record, PATIENCE_MS));
+		r = nc_mail_send(&record->mail, record->fd, out, fds, n_fds);
+	while (r == -EAGAIN && !record->mail.waits && wait_for_room(record, PATIENCE_MS));
 	if (r == 0)
 		record->waiting += asks;
 	return r == -ECONNRESET ? -EPIPE : r;
@@ -55,7 +55,7 @@ int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err)
 	cleanup_wire_out struct nc_wire_out out = {0};
 	int r;
 
-	*record = (struct nc_record){.fd = fd};
+	*record = (struct nc_record){.fd = fd, .mail = record->mail};
 	nc_wire_begin(&out, NC_RECORD_HELLO);
 	nc_wire_put_u32(&out, NC_RECORDWIRE_VERSION);
 	r = send_message(record, &out, NULL, 0, true);
@@ -65,6 +65,7 @@ int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err)
 void nc_record_done(struct nc_record *record)
 {
 	nc_wire_packet_done(&record->packet);
+	nc_mail_done(&record->mail);
 	record->fd = nc_fd_close(record->fd);
 }
 

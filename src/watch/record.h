@@ -1,10 +1,9 @@
 /*
  * The worker's side of the recorder: what happens goes out, receipts come back.
  *
- * Every message is sent at once, if need be when the recorder has read what came before, and
- * answers come in the order of the questions, so it fits an event loop: send, and call
- * nc_record_receive() when the descriptor is readable. What waits for its answer instead has "wait"
- * in its name.
+ * Every message is sent at once, or when the recorder has read what came before, and answers come
+ * in the order of the questions, so it fits an event loop: send, and call nc_record_receive() when
+ * the descriptor is readable. What waits for its answer instead has "wait" in its name.
  */
 #ifndef NC_RECORD_H
 #define NC_RECORD_H
@@ -12,6 +11,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/mail.h"
 #include "base/recordwire.h"
 #include "recorder/line.h"
 
@@ -22,6 +22,7 @@
 struct nc_record {
 	int fd; /* readable when an answer waits */
 	unsigned int waiting;
+	struct nc_mail mail; /* of who has a loop; without one it is waited for */
 	struct nc_wire_packet packet;
 };
 

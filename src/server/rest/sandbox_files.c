@@ -10,6 +10,7 @@
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
+#include "server/writing.h"
 
 #define LISTING_SIZE_MAX (4U << 20)
 
@@ -92,8 +93,7 @@ static void ask(struct nc_server *server, struct nc_exchange *exchange, const ch
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	struct nc_wait *wait = sandbox ? nc_wait_new(server, exchange) : NULL;
 	const struct nc_file_work work = {.words = words,
-		.input = with_body ? nc_buf_text(&exchange->body) : NULL,
-		.input_size = with_body ? exchange->body.size : 0,
+		.input = with_body ? &exchange->body : NULL,
 		.output_max = output_max,
 		.context = wait,
 		.done = on_done};
@@ -181,24 +181,32 @@ static json_t *entry_json(const char *line)
 	return NULL;
 }
 
-static void answer_list(struct nc_wait *wait, int error, const char *data, size_t size)
+static void write_list(const struct nc_buf *data, struct nc_buf *out)
 {
-	struct nc_exchange *exchange = settle(wait);
-	json_t *list;
+	const char *const end = nc_buf_text(data) + data->size;
+	cleanup_json json_t *list = json_array(), *reply = json_pack("{s:O}", "entries", list);
 
-	if (error < 0) {
-		nc_rest_refuse_file(exchange, error, data, size);
-		return;
-	}
-	list = json_array();
-	for (const char *line = data; line < data + size;
-		line += strnlen(line, (size_t)(data + size - line)) + 1) {
+	for (const char *line = nc_buf_text(data); line < end; line += strlen(line) + 1) {
 		json_t *entry = entry_json(line);
 
 		if (entry)
 			(void)json_array_append_new(list, entry);
 	}
-	nc_reply_json(exchange, 200, json_pack("{s:o}", "entries", list));
+	nc_json_dump(reply, out);
+}
+
+static void answer_list(struct nc_wait *wait, int error, const char *data, size_t size)
+{
+	struct nc_buf lines = NC_BUF(LISTING_SIZE_MAX);
+	struct nc_server *server = wait->server;
+	struct nc_exchange *exchange = settle(wait);
+
+	if (error < 0) {
+		nc_rest_refuse_file(exchange, error, data, size);
+		return;
+	}
+	nc_buf_add(&lines, data, size);
+	nc_writing_begin(server, exchange, &lines, write_list);
 }
 
 NC_REST(files_list)
