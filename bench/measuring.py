@@ -12,12 +12,13 @@ import time
 class Client:
     """One connection that stays."""
 
-    def __init__(self, daemon):
+    def __init__(self, daemon, key=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=120)
+        self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def ask(self, method, path, body=None):
         """The reply to a request that must succeed."""
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers = {**self.headers, **({"Content-Type": "application/json"} if body is not None else {})}
         self.connection.request(method, path, None if body is None else json.dumps(body), headers)
         response = self.connection.getresponse()
         text = response.read()

@@ -20,6 +20,9 @@
 
 #include "base/json.h"
 
+/* Blobs come in pieces of this size: {"op": "blob", "at": OFFSET}. */
+#define NC_ARCHIVE_PIECE (96U * 1024)
+
 struct nc_archive;
 
 /*

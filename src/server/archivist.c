@@ -40,6 +40,10 @@ struct archivist {
 	struct nc_history *history;
 	bool has_key;
 	unsigned char key[NC_SHA256_SIZE]; /* that verifies the journal */
+	/* the blob that was asked for last, while there is more of it; data NULL: none */
+	char *blob;
+	size_t blob_size;
+	unsigned char blob_digest[NC_SHA256_SIZE];
 };
 
 static const char *text_of(const json_t *object, const char *key)
@@ -87,9 +91,14 @@ static int find(
 
 static const char *const blob_names[] = {"code", "stdout", "stderr"};
 
-/* 0, -ENOENT: there is none or it is gone, -EBADMSG: it is damaged. */
-static int read_blob(struct archivist *me, const json_t *row, const char *name, char **ret_data,
-	size_t *ret_size)
+static void drop_blob(struct archivist *me)
+{
+	free(me->blob);
+	me->blob = NULL;
+}
+
+/* Becomes the one at hand. 0, -ENOENT: there is none or it is gone, -EBADMSG: it is damaged. */
+static int read_blob(struct archivist *me, const json_t *row, const char *name)
 {
 	unsigned char digest[NC_SHA256_SIZE];
 	char key[32];
@@ -99,7 +108,11 @@ static int read_blob(struct archivist *me, const json_t *row, const char *name, 
 	hex = text_of(row, key);
 	if (!hex || strlen(hex) != 2 * NC_SHA256_SIZE || nc_sha256_parse(hex, digest) < 0)
 		return -ENOENT;
-	return nc_blob_read(me->history_fd, digest, ret_data, ret_size);
+	if (me->blob && nc_sha256_equal(me->blob_digest, digest))
+		return 0;
+	drop_blob(me);
+	memcpy(me->blob_digest, digest, sizeof(digest));
+	return nc_blob_read(me->history_fd, digest, &me->blob, &me->blob_size);
 }
 
 static json_t *answer_show(struct archivist *me, const json_t *question, struct nacre_err *err)
@@ -114,9 +127,10 @@ static json_t *answer_show(struct archivist *me, const json_t *question, struct 
 static json_t *answer_blob(struct archivist *me, const json_t *question, struct nacre_err *err)
 {
 	cleanup_json json_t *rows = NULL;
-	cleanup_free char *data = NULL, *encoded = NULL;
+	cleanup_free char *encoded = NULL;
 	const char *which = text_of(question, "which");
-	size_t size = 0;
+	const size_t at = (size_t)json_integer_value(json_object_get(question, "at"));
+	size_t whole = 0, size = 0;
 	int r = find(me, question, &rows, err);
 
 	if (r < 0)
@@ -124,16 +138,20 @@ static json_t *answer_blob(struct archivist *me, const json_t *question, struct 
 	r = -ENOENT;
 	for (size_t i = 0; which && i < sizeof(blob_names) / sizeof(blob_names[0]); i++)
 		if (nc_streq(which, blob_names[i]))
-			r = read_blob(me, json_array_get(rows, json_array_size(rows) - 1), which,
-				&data, &size);
-	if (r == 0)
-		r = nc_base64_encode(data, size, &encoded);
+			r = read_blob(me, json_array_get(rows, json_array_size(rows) - 1), which);
+	if (r == 0 && at <= me->blob_size) {
+		whole = me->blob_size;
+		size = whole - at < NC_ARCHIVE_PIECE ? whole - at : NC_ARCHIVE_PIECE;
+		r = nc_base64_encode(me->blob + at, size, &encoded);
+		if (at + size == whole)
+			drop_blob(me);
+	}
 	if (r < 0) {
 		nc_err_set(err, r == -ENOENT ? r : -EIO,
 			r == -ENOENT ? "It is not kept, or not any more" : "It is damaged");
 		return NULL;
 	}
-	return json_pack("{s:s}", "base64", encoded);
+	return json_pack("{s:s, s:I}", "base64", encoded ? encoded : "", "size", (json_int_t)whole);
 }
 
 static void write_head(char out[static HEAD_SIZE], const struct nc_receipt *head)

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base64.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/text.h"
@@ -46,8 +45,7 @@ static void ask(struct nc_server *server, struct nc_exchange *exchange, json_t *
 	exchange->gone = on_gone;
 }
 
-/* Whether the answer is one; else the exchange is told why. */
-static bool is_answer(struct nc_exchange *exchange, const json_t *answer)
+bool nc_rest_is_answer(struct nc_exchange *exchange, const json_t *answer)
 {
 	const char *message = json_string_value(json_object_get(answer, "error"));
 	struct nacre_err err = {0};
@@ -72,7 +70,7 @@ static json_t *without_number(const json_t *answer)
 
 static void on_plain(void *context, const json_t *answer)
 {
-	if (is_answer(context, answer))
+	if (nc_rest_is_answer(context, answer))
 		nc_reply_json(context, 200, without_number(answer));
 }
 
@@ -85,7 +83,7 @@ static void on_list(void *context, const json_t *answer)
 	uint64_t limit = 100;
 	json_t *reply, *next = json_null();
 
-	if (!is_answer(exchange, answer))
+	if (!nc_rest_is_answer(exchange, answer))
 		return;
 	(void)nc_parse_u64(nc_exchange_query(exchange, "limit") ?: "100", 1, PAGE_MAX, &limit);
 	if (n > 0 && n == limit)
@@ -159,7 +157,7 @@ static void on_show(void *context, const json_t *answer)
 	const json_t *rows = json_object_get(answer, "executions");
 
 	/* several runs may have used an id; the last is meant */
-	if (is_answer(context, answer))
+	if (nc_rest_is_answer(context, answer))
 		nc_reply_json(
 			context, 200, json_incref(json_array_get(rows, json_array_size(rows) - 1)));
 }
@@ -168,21 +166,6 @@ NC_REST(history_get)
 {
 	ask(server, exchange, json_pack("{s:s, s:s}", "op", "show", "id", exchange->part[0]),
 		on_show);
-}
-
-static void on_blob(void *context, const json_t *answer)
-{
-	cleanup_free char *data = NULL;
-	const char *text = json_string_value(json_object_get(answer, "base64"));
-	size_t size = 0, at;
-
-	if (!is_answer(context, answer))
-		return;
-	if (!text || nc_base64_decode(text, strlen(text), &data, &size, &at) < 0) {
-		nc_problem(context, 500, "internal_error", NULL, NULL, "Out of memory");
-		return;
-	}
-	nc_reply_bytes(context, 200, "application/octet-stream", data, size);
 }
 
 /* A job that this daemon does not know: one that it has forgotten, or that died with the one
@@ -216,14 +199,6 @@ void nc_rest_past_job(struct nc_server *server, struct nc_exchange *exchange)
 			json_pack("{s:s, s:s}", "op", "show", "id", exchange->part[0]), on_job);
 	else
 		nc_rest_no_job(exchange);
-}
-
-NC_REST(history_blob)
-{
-	ask(server, exchange,
-		json_pack("{s:s, s:s, s:s}", "op", "blob", "id", exchange->part[0], "which",
-			exchange->part[1]),
-		on_blob);
 }
 
 NC_REST(audit_head)

@@ -74,9 +74,14 @@ NC_REST(terminals_attach);
 /* past.c */
 NC_REST(history_list);
 NC_REST(history_get);
-NC_REST(history_blob);
 NC_REST(audit_head);
 NC_REST(audit_verify);
+
+/* Whether an answer of the archive is one; else the exchange is told why. */
+bool nc_rest_is_answer(struct nc_exchange *exchange, const json_t *answer);
+
+/* blobs.c */
+NC_REST(history_blob);
 
 /* policy.c */
 NC_REST(policy_analyse);
