@@ -202,7 +202,7 @@ static void log_end(const struct nc_job *job)
 static void write_text(struct nc_job *job, struct nc_buf *text)
 {
 	if (text->size == 0) {
-		text->max = SIZE_MAX;
+		text->max = SIZE_MAX / 8;
 		nc_json_dump(job->reply, text);
 	}
 	job->sheet = nc_sheet_new(text);
@@ -342,6 +342,11 @@ static bool is_over_quota(
 
 	if (r == 0)
 		return false;
+	if (r == -ERANGE) {
+		nc_problem(exchange, 400, "beyond_host", refusal.quota, "Ask for less",
+			NC_BEYOND_HOST, refusal.quota, (unsigned long long)refusal.limit);
+		return true;
+	}
 	nc_problem(exchange, 429, "quota", refusal.quota, "Try again later",
 		"The quota of the tenant is used up: %s is %" PRIu64,
 		refusal.quota ? refusal.quota : "tenants", refusal.limit);
