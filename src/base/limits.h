@@ -138,6 +138,9 @@
 /* Connections at once, and of one peer. */
 #define NC_HTTP_CONNECTIONS_MAX 1024U
 #define NC_HTTP_CONNECTIONS_EACH 512U
+/* Of them those that have shown no key, in all and of one peer. */
+#define NC_HTTP_STRANGERS_MAX 256U
+#define NC_HTTP_STRANGERS_EACH 64U
 /* Bodies of all requests that are open together. */
 #define NC_HTTP_BODIES_MAX (256U * 1024 * 1024)
 /* Replies that wait for clients who do not read them: of one tenant, and in all. */

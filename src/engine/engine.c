@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/chronicle.h"
+#include "engine/owner.h"
 #include "engine/pool.h"
 #include "engine/results.h"
 #include "engine/study.h"
@@ -302,13 +303,27 @@ int nc_engine_study(struct nc_engine *engine, const struct nc_request *request,
 	return r;
 }
 
+/* Whether the queue is, or the tenant's share of it. */
+static bool is_full(const struct nc_engine *engine, const char *tenant)
+{
+	size_t own = 0;
+
+	if (engine->load.queued >= engine->setup.max_queued)
+		return true;
+	if (!*tenant || engine->load.queued < engine->setup.max_queued / 2)
+		return false;
+	for (const struct nc_execution *e = engine->queue; e; e = e->next)
+		own += nc_streq(e->request.tenant, tenant);
+	return !nc_share_allows(own, engine->load.queued, engine->setup.max_queued);
+}
+
 int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
 	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
 	struct nacre_err *err)
 {
 	struct nc_execution *execution = calloc(1, sizeof(*execution));
 
-	if (!execution || engine->load.queued >= engine->setup.max_queued) {
+	if (!execution || is_full(engine, request->tenant)) {
 		int r = execution ? -EAGAIN : -ENOMEM;
 
 		free(execution);

@@ -34,3 +34,8 @@ bool nc_owner_sees(enum nc_store store, const char *owner, const char *tenant)
 	return nc_stores[store].owner == NC_OWNER_OPERATOR || !tenant || nc_streq(owner, tenant) ||
 	       (nc_stores[store].owner == NC_OWNER_EITHER && !*owner);
 }
+
+bool nc_share_allows(size_t own, size_t all, size_t max)
+{
+	return all < max && own < 2 * (max - all);
+}

@@ -47,4 +47,11 @@ struct nc_digest *nc_owner_digest(enum nc_store store, const char *tenant);
 /* Whether a tenant may be told of what is owner's; tenant NULL: an administrator asks. */
 bool nc_owner_sees(enum nc_store store, const char *owner, const char *tenant);
 
+/*
+ * Whether a tenant that has `own` of something may have one more, of which there are `all` now and
+ * may be `max`: it may have twice what is left for others. So one alone gets two thirds, n tenants
+ * 2/(2n+1) each, and there is always some left for one more.
+ */
+bool nc_share_allows(size_t own, size_t all, size_t max);
+
 #endif

@@ -360,7 +360,8 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 	sandbox->box_id = nc_hub_box_id(all->hub);
 	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", tenant);
 	nc_clock_stamp(sandbox->created);
-	if (all->count >= all->setup.max || count_of(all, tenant) >= all->setup.max_each)
+	if (all->count >= all->setup.max || count_of(all, tenant) >= all->setup.max_each ||
+		(*tenant && !nc_share_allows(count_of(all, tenant), all->count, all->setup.max)))
 		r = nc_err_set(err, -EAGAIN, "There are %zu sandboxes already; destroy one first",
 			all->count);
 	if (r == 0 && nc_id_new("sb", sandbox->id) < 0)

@@ -361,9 +361,12 @@ int nc_journal_append(
 	r = set_lock(journal->key_fd, F_WRLCK);
 	if (r < 0)
 		return r;
-	r = enter(journal, &head);
-	if (r == 0)
-		r = append_locked(journal, &head, entry, ret_receipt);
+	do {
+		r = enter(journal, &head);
+		if (r == 0)
+			r = append_locked(journal, &head, entry, ret_receipt);
+	} while ((r == -ENOSPC || r == -EDQUOT) && entry->is_end && journal->reserve &&
+		 nc_reserve_spend(journal->reserve));
 	(void)set_lock(journal->key_fd, F_UNLCK);
 	return r;
 }

@@ -24,6 +24,7 @@
 
 #include "base/error.h"
 #include "recorder/line.h"
+#include "recorder/reserve.h"
 
 /* A segment is closed when it has become so long. */
 #define NC_SEGMENT_BYTES (8U * 1024 * 1024)
@@ -45,6 +46,7 @@ struct nc_journal {
 	bool dirty; /* there is something to flush */
 	struct nc_repairs repairs;
 	struct nc_buf line;
+	struct nc_reserve *reserve; /* for the ends of executions, borrowed; NULL: there is none */
 };
 
 /* A place in the journal. */

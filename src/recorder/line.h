@@ -45,6 +45,7 @@ struct nc_entry {
 	const char *id; /* of the execution; "" for none */
 	const char *body;
 	size_t body_size; /* a JSON object on one line, checked by who hands it over */
+	bool is_end;	  /* of something that was begun: it may use the reserve */
 };
 
 /* The place behind the last line: what the next one is made with. */

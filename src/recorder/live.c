@@ -142,6 +142,7 @@ static int append_lost(struct nc_journal *journal, const char *id, const char *r
 		.kind = NC_RECORD_EXECUTION,
 		.event = "lost",
 		.id = id,
+		.is_end = true,
 		.body = body,
 		.body_size = (size_t)n};
 	struct nc_receipt receipt;

@@ -44,6 +44,7 @@
 #include "recorder/blob.h"
 #include "recorder/journal.h"
 #include "recorder/live.h"
+#include "recorder/owed.h"
 #include "recorder/retire.h"
 
 #define WORKER_FD 3
@@ -54,6 +55,8 @@
 
 /* What power may cost. */
 #define FLUSH_NS (100 * NC_NS_PER_MS)
+/* How often it is tried again to write what the disk had no room for. */
+#define PAY_NS NC_NS_PER_S
 /* How often old records are looked for. */
 #define SWEEP_SECONDS 3600
 #define SECONDS_PER_DAY 86400U
@@ -62,6 +65,8 @@ struct recorder {
 	struct nc_journal journal;
 	struct nc_blobs blobs;
 	struct nc_live live;
+	struct nc_reserve reserve;
+	struct nc_owed owed; /* ends that could not be written yet */
 	int worker_fd;
 	int witness_fd;
 	int place_fd; /* where the next worker comes in; or -EBADF */
@@ -70,6 +75,7 @@ struct recorder {
 	uint64_t dropped;	  /* notes that could not be written */
 	uint64_t flush_ns;	  /* when to flush; 0: there is nothing to */
 	uint64_t sweep_ns;	  /* when to look for old records */
+	uint64_t pay_ns;	  /* when to try again to write what is owed */
 	uint64_t segment;	  /* that was written to when the size of all was last looked at */
 	struct nc_wire_out reply; /* to the worker, while its socket is full */
 	bool reply_waits;
@@ -220,6 +226,7 @@ static int handle_open(struct nc_wire_in *in)
 
 	if (r < 0)
 		return r;
+	nc_reserve_fill(&recorder.reserve);
 	(void)nc_journal_place(&recorder.journal, &place);
 	/* on the list first: what is there and in no line is harmless */
 	if (nc_live_add(&recorder.live, id, &place) < 0)
@@ -228,11 +235,45 @@ static int handle_open(struct nc_wire_in *in)
 	return 0;
 }
 
+/* The end of this one cannot be written now: that is said, and tried again. */
+static void owe(const struct nc_entry *entry, int error)
+{
+	int r = nc_owed_add(&recorder.owed, entry);
+
+	fprintf(stderr, "nacre-recorder: The end of %s cannot be recorded%s: %s\n", entry->id,
+		r < 0 ? "" : " yet", nc_errno_text(error));
+}
+
+/* Writes what is owed as soon as that is possible, oldest first. */
+static void pay(void)
+{
+	const struct nc_entry *entry;
+	struct nc_receipt receipt;
+
+	recorder.pay_ns = nc_clock_ns() + PAY_NS;
+	while ((entry = nc_owed_first(&recorder.owed)) && append(entry, &receipt) == 0) {
+		fprintf(stderr, "nacre-recorder: The end of %s is recorded now\n", entry->id);
+		nc_live_remove(&recorder.live, entry->id);
+		nc_owed_drop(&recorder.owed);
+	}
+}
+
+/* Those who died with their worker; not before those that ended are written as they ended. */
+static void lose_own(void)
+{
+	pay();
+	if (!nc_owed_first(&recorder.owed))
+		(void)nc_live_lose_own(&recorder.live, &recorder.journal); /* or the next */
+}
+
 static int handle_finish(struct nc_wire_in *in)
 {
 	char id[NC_RECORD_ID_MAX + 1];
-	struct nc_entry entry = {
-		.from = NC_FROM_WORKER, .kind = NC_RECORD_EXECUTION, .event = "finish", .id = id};
+	struct nc_entry entry = {.from = NC_FROM_WORKER,
+		.kind = NC_RECORD_EXECUTION,
+		.event = "finish",
+		.id = id,
+		.is_end = true};
 	struct nc_receipt receipt = {0};
 	struct nc_wire_out *out;
 	int r = get_entry(in, id, &entry);
@@ -240,9 +281,11 @@ static int handle_finish(struct nc_wire_in *in)
 	/* what has ended once has ended: nobody gets to tell it another way */
 	if (r < 0 || !nc_live_has(&recorder.live, id))
 		return -EBADMSG;
-	r = append(&entry, &receipt);
+	r = nc_owed_has(&recorder.owed, id) ? -EALREADY : append(&entry, &receipt);
 	if (r == 0)
 		nc_live_remove(&recorder.live, id);
+	else if (r != -EALREADY)
+		owe(&entry, r);
 	out = begin_reply(NC_RECORD_RECEIPT);
 	nc_wire_put_u32(out, (uint32_t)-r);
 	nc_wire_put_u64(out, receipt.seq);
@@ -380,7 +423,7 @@ static void meet(void)
 	if (fd < 0)
 		return;
 	(void)nc_fd_close(recorder.worker_fd);
-	(void)nc_live_lose_own(&recorder.live, &recorder.journal);
+	lose_own();
 	recorder.worker_fd = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? nc_fd_close(fd) : fd;
 	recorder.greeted = recorder.reply_waits = false;
 }
@@ -492,8 +535,11 @@ static void serve(void)
 			{.fd = recorder.place_fd, .events = POLLIN},
 		};
 		uint64_t next = recorder.flush_ns > 0 ? recorder.flush_ns : recorder.sweep_ns;
-		int n = poll(events, 3, nc_clock_left_ms(next));
+		int n;
 
+		if (nc_owed_first(&recorder.owed) && recorder.pay_ns < next)
+			next = recorder.pay_ns;
+		n = poll(events, 3, nc_clock_left_ms(next));
 		if (n > 0 && events[1].revents)
 			hear_witness();
 		if (n > 0 && events[0].revents && recorder.reply_waits)
@@ -503,7 +549,9 @@ static void serve(void)
 		else if (n > 0 && events[2].revents)
 			meet();
 		if (recorder.worker_fd < 0 && recorder.live.count > 0)
-			(void)nc_live_lose_own(&recorder.live, &recorder.journal); /* or the next */
+			lose_own();
+		if (nc_owed_first(&recorder.owed) && nc_clock_ns() >= recorder.pay_ns)
+			pay();
 		if (recorder.flush_ns > 0 && nc_clock_ns() >= recorder.flush_ns)
 			flush();
 		if (recorder.segment != recorder.journal.segment ||
@@ -563,6 +611,9 @@ static int start(uint64_t blob_bytes, struct nacre_err *err)
 		r = nc_journal_open(&recorder.journal, HISTORY_FD, err);
 	if (r < 0)
 		return r;
+	/* one that cannot be had is missed when the disk is full, not now */
+	(void)nc_reserve_open(&recorder.reserve, HISTORY_FD);
+	recorder.journal.reserve = &recorder.reserve;
 	r = nc_blobs_open(&recorder.blobs, HISTORY_FD, blob_bytes);
 	if (r == 0)
 		r = nc_live_open(&recorder.live, HISTORY_FD, recorder.journal.run);
@@ -599,5 +650,7 @@ int main(int argc, char **argv)
 	nc_wire_packet_done(&recorder.packet);
 	nc_blobs_done(&recorder.blobs);
 	nc_journal_done(&recorder.journal);
+	nc_reserve_done(&recorder.reserve);
+	nc_owed_done(&recorder.owed);
 	return 0;
 }

@@ -27,7 +27,9 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "box/poll.h"
+#include "engine/owner.h"
 #include "server/linger.h"
+#include "server/links.h"
 #include "server/reply.h"
 
 #define SWEEP_MS 500
@@ -35,23 +37,6 @@
 #define SEND_LEAST_PER_S (16U * 1024)
 #define SEND_MS 30000U
 #define STOP_MS 1000U
-/* Nobody is called slow before this, or for less than that. */
-#define TAKEN_NS NC_NS_PER_S
-#define HELD_LEAST (64U * 1024)
-#define HOLDERS_MAX 256U
-
-struct nc_link {
-	struct nc_http *http;
-	struct nc_link *next, **place;
-	struct nc_exchange *exchange; /* NULL: between requests */
-	int fd;			      /* libmicrohttpd's */
-	uint64_t deadline_ns;	      /* 0: none */
-	uint64_t sent_ns;	      /* since when its reply is on its way; 0: none is */
-	bool used;		      /* it has had a request */
-	bool counted;		      /* by shed() */
-	bool lingers;		      /* it is answered, and its client may send still */
-	struct sockaddr_storage peer;
-};
 
 struct nc_http {
 	struct nc_http_setup setup;
@@ -60,9 +45,10 @@ struct nc_http {
 	uv_timer_t *turn, *sweep;
 	uv_idle_t *soon;
 	struct nc_linger *linger;
-	struct nc_link *links;
-	size_t n_links, n_open, bodies_size;
+	struct nc_links links;
+	size_t n_open, bodies_size;
 	uint64_t held; /* bytes of replies on their way */
+	size_t nth;    /* of the connection that is added now */
 	bool drains;
 	bool ends;  /* nobody is there any more who could handle a request */
 	bool again; /* a connection was resumed, which libmicrohttpd sees when it runs only */
@@ -116,79 +102,19 @@ static bool is_cut_off(const struct nc_link *link)
 	       recv(link->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Whether its reply is one that is worth counting and on its way to a client of the tenant. */
-static bool holds(const struct nc_link *link, const char *tenant)
-{
-	return link->sent_ns && link->exchange->reply_size >= HELD_LEAST &&
-	       nc_streq(link->exchange->caller.tenant, tenant);
-}
-
-/* The bytes that are held for a tenant; its connections are marked as counted. */
-static uint64_t count_held(struct nc_http *http, const char *tenant)
-{
-	uint64_t sum = 0;
-
-	for (struct nc_link *link = http->links; link; link = link->next) {
-		if (!holds(link, tenant))
-			continue;
-		link->counted = true;
-		sum += link->exchange->reply_size;
-	}
-	return sum;
-}
-
-/* Cuts off the client of the tenant that takes longest, if it had its time. How much that frees. */
-static uint64_t cut_slowest(struct nc_http *http, const char *tenant)
-{
-	uint64_t since = nc_clock_ns() - TAKEN_NS;
-	struct nc_link *slow = NULL;
-
-	for (struct nc_link *link = http->links; link; link = link->next)
-		if (holds(link, tenant) && link->sent_ns < since &&
-			(!slow || link->sent_ns < slow->sent_ns))
-			slow = link;
-	if (!slow)
-		return 0;
-	(void)shutdown(slow->fd, SHUT_RDWR);
-	slow->sent_ns = slow->deadline_ns = 0;
-	return slow->exchange->reply_size;
-}
-
-/* Whole replies that nobody takes are memory: so much for a tenant, less if there are many. */
-static void shed(struct nc_http *http)
-{
-	const char *tenants[HOLDERS_MAX];
-	uint64_t sums[HOLDERS_MAX], share;
-	size_t n = 0;
-
-	for (struct nc_link *link = http->links; link; link = link->next)
-		link->counted = false;
-	for (struct nc_link *link = http->links; link && n < HOLDERS_MAX; link = link->next) {
-		if (link->counted || !link->sent_ns || link->exchange->reply_size < HELD_LEAST)
-			continue;
-		tenants[n] = link->exchange->caller.tenant;
-		sums[n] = count_held(http, tenants[n]);
-		n++;
-	}
-	share = n > NC_HTTP_HELD_MAX / NC_HTTP_HELD_EACH ? NC_HTTP_HELD_MAX / n : NC_HTTP_HELD_EACH;
-	for (size_t i = 0; i < n; i++)
-		for (uint64_t freed = 1; sums[i] > share && freed > 0; sums[i] -= freed)
-			freed = cut_slowest(http, tenants[i]);
-}
-
 static void on_sweep(uv_timer_t *timer)
 {
 	struct nc_http *http = timer->data;
 	uint64_t now = nc_clock_ns();
 
 	if (http->held > NC_HTTP_HELD_EACH)
-		shed(http);
-	for (struct nc_link *link = http->links; link; link = link->next)
+		nc_links_shed(&http->links);
+	for (struct nc_link *link = http->links.first; link; link = link->next)
 		if (link->deadline_ns && link->deadline_ns <= now)
 			expire(link);
 		else if (is_cut_off(link))
 			(void)shutdown(link->fd, SHUT_RDWR); /* which it sees */
-	if (nc_linger_tick(http->linger) == 0 && !http->links)
+	if (nc_linger_tick(http->linger) == 0 && !http->links.first)
 		(void)uv_timer_stop(timer);
 }
 
@@ -245,7 +171,7 @@ static void link_free(struct nc_link *link)
 	*link->place = link->next;
 	if (link->next)
 		link->next->place = link->place;
-	link->http->n_links--;
+	link->http->links.count--;
 	free(link);
 }
 
@@ -270,42 +196,30 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **p
 		(void)shutdown(info->connect_fd, SHUT_RDWR);
 		return;
 	}
-	*link = (struct nc_link){
-		.http = http, .fd = info->connect_fd, .next = http->links, .place = &http->links};
+	*link = (struct nc_link){.http = http,
+		.fd = info->connect_fd,
+		.next = http->links.first,
+		.place = &http->links.first};
 	if (link->next)
 		link->next->place = &link->next;
-	http->links = link;
-	http->n_links++;
+	http->links.first = link;
+	http->links.count++;
 	info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	if (info && info->client_addr)
 		memcpy(&link->peer, info->client_addr,
 			info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 								 : sizeof(struct sockaddr_in));
+	link->nth = http->nth;
 	give_time(link, http->setup.head_ms);
 	(void)uv_timer_start(http->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 	*place = link;
 }
 
-static bool same_host(const struct sockaddr_storage *a, const struct sockaddr *b)
-{
-	if (a->ss_family != b->sa_family)
-		return false;
-	if (b->sa_family == AF_INET)
-		return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-		       ((const struct sockaddr_in *)b)->sin_addr.s_addr;
-	return b->sa_family == AF_INET6 &&
-	       memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
-		       &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
-}
-
 int nc_http_add(struct nc_http *http, int fd, const struct sockaddr *peer, socklen_t peer_size)
 {
 	const int on = 1;
-	size_t same = 0;
 
-	for (const struct nc_link *link = http->links; link; link = link->next)
-		same += same_host(&link->peer, peer);
-	if (http->n_links >= NC_HTTP_CONNECTIONS_MAX || same >= NC_HTTP_CONNECTIONS_EACH) {
+	if (!nc_links_make_place(&http->links, peer, &http->nth)) {
 		nc_buf_cleanup struct nc_buf text = NC_BUF(1024);
 
 		nc_reply_bare(503, &text);
@@ -554,6 +468,18 @@ static void take_length(struct nc_exchange *exchange)
 			"The body has %llu bytes; this takes %zu", length, exchange->body_max);
 }
 
+/* Whoever has shown a key is no stranger any more. */
+static void take_caller(struct nc_exchange *exchange)
+{
+	if (nc_links_know(&exchange->http->links, exchange->link, exchange->caller.tenant) ||
+		exchange->status)
+		return;
+	exchange->closes = true;
+	nc_problem(exchange, 503, "busy", NULL, "Use fewer connections at once",
+		"The tenant has its share of connections already");
+	nc_reply_retry(exchange, 1);
+}
+
 static enum MHD_Result on_head(
 	struct nc_exchange *exchange, const char *method, const char *version)
 {
@@ -571,6 +497,8 @@ static enum MHD_Result on_head(
 	exchange->in_handler = true;
 	if (check_head(exchange, version)) {
 		exchange->body_max = http->setup.head(http->setup.context, exchange);
+		if (exchange->caller.role > NC_ROLE_NONE)
+			take_caller(exchange);
 		if (exchange->status == 0)
 			take_length(exchange);
 		if (exchange->status == 0 && exchange->early)
@@ -587,6 +515,14 @@ static enum MHD_Result on_head(
 	return MHD_YES;
 }
 
+/* Whether one more byte for a body would be more than the tenant's share, or than all may be. */
+static bool is_too_much(const struct nc_http *http, const char *tenant)
+{
+	return http->bodies_size > NC_HTTP_BODIES_MAX / 4 &&
+	       !nc_share_allows(nc_links_bodies(&http->links, tenant), http->bodies_size,
+		       NC_HTTP_BODIES_MAX);
+}
+
 static void on_piece(struct nc_exchange *exchange, const char *data, size_t size)
 {
 	struct nc_http *http = exchange->http;
@@ -600,7 +536,7 @@ static void on_piece(struct nc_exchange *exchange, const char *data, size_t size
 	exchange->body_taken += size;
 	if (exchange->body.error == -EFBIG)
 		refuse(exchange->link, 413);
-	else if (exchange->body.error < 0 || http->bodies_size > NC_HTTP_BODIES_MAX)
+	else if (exchange->body.error < 0 || is_too_much(http, exchange->caller.tenant))
 		refuse(exchange->link, 503);
 }
 
@@ -825,7 +761,7 @@ static struct MHD_Daemon *start(struct nc_http *http)
 		MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_URI_LOG_CALLBACK,
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
-		NC_HTTP_CONNECTIONS_MAX + 16, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		NC_HTTP_CONNECTIONS_MAX + NC_HTTP_STRANGERS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096,
 		MHD_OPTION_CONNECTION_TIMEOUT, http->setup.idle_ms / 1000 + 1,
 		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
@@ -874,7 +810,7 @@ static void let_go(struct nc_http *http)
 {
 	uint64_t until = nc_clock_ns() + STOP_MS * NC_NS_PER_MS;
 
-	for (struct nc_link *link = http->links; link; link = link->next) {
+	for (struct nc_link *link = http->links.first; link; link = link->next) {
 		struct nc_exchange *exchange = link->exchange;
 
 		if (exchange)
@@ -916,14 +852,14 @@ void nc_http_free(struct nc_http *http)
 void nc_http_drain(struct nc_http *http)
 {
 	http->drains = true;
-	for (struct nc_link *link = http->links; link; link = link->next)
+	for (struct nc_link *link = http->links.first; link; link = link->next)
 		if (!link->exchange)
 			(void)shutdown(link->fd, SHUT_RDWR);
 }
 
 size_t nc_http_connections(const struct nc_http *http)
 {
-	return http->n_links;
+	return http->links.count;
 }
 
 size_t nc_http_open(const struct nc_http *http)

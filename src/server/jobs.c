@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "engine/owner.h"
 #include "engine/request.h"
+#include "recorder/reserve.h"
 #include "server/aides.h"
 #include "server/feed.h"
 #include "server/reply.h"
@@ -21,7 +22,7 @@
 #include "server/tracer.h"
 
 /* Less than that on the disk of the state, and nothing is begun. */
-#define ROOM_MIN (1ULL << 20)
+#define ROOM_MIN (2ULL * NC_RESERVE_BYTES)
 /* The longest status of a reply has 21 characters. */
 #define STATUS_SIZE 32
 /* How long a job with events goes on when nobody listens. */
@@ -186,9 +187,15 @@ static double cpu_seconds(const json_t *reply)
 
 static void log_end(const struct nc_job *job)
 {
+	const json_t *error = json_object_get(json_object_get(job->reply, "receipt"), "error");
+
 	nc_log(NC_LOG_INFO, "Execution ended", NC_LOG_TEXT("execution", job->id),
 		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant),
 		NC_LOG_TEXT("status", job->status));
+	if (!json_is_string(error))
+		return;
+	nc_log(NC_LOG_ERROR, "Execution is not recorded", NC_LOG_TEXT("execution", job->id),
+		NC_LOG_TEXT("reason", json_string_value(error)));
 }
 
 /* What is asked for, now or later, is the text, which may have been written already. */
@@ -335,6 +342,11 @@ static bool is_over_quota(
 
 	if (r == 0)
 		return false;
+	if (r == -ERANGE) {
+		nc_problem(exchange, 400, "beyond_host", refusal.quota, "Ask for less",
+			NC_BEYOND_HOST, refusal.quota, (unsigned long long)refusal.limit);
+		return true;
+	}
 	nc_problem(exchange, 429, "quota", refusal.quota, "Try again later",
 		"The quota of the tenant is used up: %s is %" PRIu64,
 		refusal.quota ? refusal.quota : "tenants", refusal.limit);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "base/clock.h"
 #include "base/limits.h"
@@ -25,14 +26,23 @@ struct tenant {
 	uint64_t hour_ns;
 };
 
+/* Limits are seldom used up, so that those of a tenant may add up to more than there is. */
+#define OVERCOMMIT 32U
+
 struct nc_quotas {
 	struct tenant *tenants;
 	size_t count;
+	uint64_t host_bytes; /* the memory of this machine, which the disks of boxes are in too */
 };
 
 struct nc_quotas *nc_quotas_new(void)
 {
-	return calloc(1, sizeof(struct nc_quotas));
+	struct nc_quotas *quotas = calloc(1, sizeof(*quotas));
+	struct sysinfo host;
+
+	if (quotas && sysinfo(&host) == 0)
+		quotas->host_bytes = (uint64_t)host.totalram * host.mem_unit;
+	return quotas;
 }
 
 void nc_quotas_free(struct nc_quotas *quotas)
@@ -61,8 +71,9 @@ static struct tenant *find(struct nc_quotas *quotas, const char *name)
 	return more;
 }
 
-/* Its own value where it has one, else everybody's. */
-static uint64_t limit_of(const struct nc_serve_config *config, const char *tenant, size_t offset)
+/* Its own value where it has one, else everybody's, else the preset. */
+static uint64_t limit_of(
+	const struct nc_serve_config *config, const char *tenant, size_t offset, uint64_t preset)
 {
 	const char *own = nc_map_find(&config->tenants, tenant);
 	const struct nc_value *value =
@@ -70,11 +81,11 @@ static uint64_t limit_of(const struct nc_serve_config *config, const char *tenan
 
 	if (!value || !value->given)
 		value = (const void *)((const char *)&config->quotas + offset);
-	return value->number;
+	return value->given ? value->number : preset;
 }
 
-#define LIMIT(config, tenant, member)                                                              \
-	limit_of(config, tenant, offsetof(struct nc_quota_values, member))
+#define LIMIT(config, tenant, member, preset)                                                      \
+	limit_of(config, tenant, offsetof(struct nc_quota_values, member), preset)
 
 static int refuse(
 	struct nc_quota_refusal *refusal, const char *quota, uint64_t limit, double seconds)
@@ -88,7 +99,7 @@ static int refuse(
 int nc_quota_request(struct nc_quotas *quotas, const struct nc_serve_config *config,
 	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal)
 {
-	uint64_t limit = LIMIT(config, tenant, requests_per_minute);
+	uint64_t limit = LIMIT(config, tenant, requests_per_minute, 0);
 	struct tenant *who = find(quotas, tenant);
 	double per_ns = (double)limit / (double)MINUTE_NS;
 
@@ -118,17 +129,34 @@ static void turn_hour(struct tenant *who, uint64_t now_ns)
 	}
 }
 
+/* What can never be had here is not waited for. */
+static bool is_beyond_host(const struct nc_quotas *quotas, const struct nc_quota_share *share,
+	struct nc_quota_refusal *refusal)
+{
+	bool memory = share->memory_bytes > quotas->host_bytes;
+
+	if (quotas->host_bytes == 0 || (!memory && share->disk_bytes <= quotas->host_bytes))
+		return false;
+	*refusal = (struct nc_quota_refusal){
+		.quota = memory ? "memory_mb" : "disk_mb", .limit = quotas->host_bytes / MB};
+	return true;
+}
+
 int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
 	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
 	struct nc_quota_refusal *ret_refusal)
 {
-	uint64_t open = LIMIT(config, tenant, executions);
-	uint64_t cpu = LIMIT(config, tenant, cpu_seconds_per_hour);
-	uint64_t memory = LIMIT(config, tenant, memory_mb), disk = LIMIT(config, tenant, disk_mb);
+	uint64_t open = LIMIT(config, tenant, executions, 0);
+	uint64_t cpu = LIMIT(config, tenant, cpu_seconds_per_hour, 0);
+	uint64_t preset = quotas->host_bytes / MB * OVERCOMMIT;
+	uint64_t memory = LIMIT(config, tenant, memory_mb, preset);
+	uint64_t disk = LIMIT(config, tenant, disk_mb, preset);
 	struct tenant *who = find(quotas, tenant);
 
 	if (!who)
 		return -ENOMEM;
+	if (share && is_beyond_host(quotas, share, ret_refusal))
+		return -ERANGE;
 	turn_hour(who, now_ns);
 	if (open > 0 && who->open >= open)
 		return refuse(ret_refusal, "executions", open, 1);
@@ -144,7 +172,7 @@ int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *confi
 
 uint64_t nc_quota_storage(const struct nc_serve_config *config, const char *tenant)
 {
-	return LIMIT(config, tenant, storage_mb) * MB;
+	return LIMIT(config, tenant, storage_mb, 0) * MB;
 }
 
 void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share)

@@ -9,6 +9,9 @@
 
 struct nc_quotas;
 
+/* What is said of -ERANGE: the limit's name, and how much there is. */
+#define NC_BEYOND_HOST "limits.%s: this machine has %llu MB"
+
 /* What one execution is allowed, for as long as it is open. */
 struct nc_quota_share {
 	uint64_t memory_bytes, disk_bytes;
@@ -29,7 +32,8 @@ int nc_quota_request(struct nc_quotas *quotas, const struct nc_serve_config *con
 	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal);
 
 /* Whether one more execution may begin; share: what it is allowed, or NULL where that is not yet
- * known. Nothing is counted. As above. */
+ * known. Nothing is counted. As above; -ERANGE with quota and limit of the refusal: this machine
+ * does not have so much. */
 int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
 	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
 	struct nc_quota_refusal *ret_refusal);

@@ -141,6 +141,25 @@ void nc_replay_expect(struct nc_exchange *exchange)
 		nc_sha256_begin(&exchange->hash);
 }
 
+/* A tenant that has its share gives up its own oldest, not those of others. */
+static void keep_to_share(struct nc_replays *replays, const char *tenant)
+{
+	struct nc_replay **oldest = NULL;
+	size_t own = 0, bytes = 0;
+
+	for (struct nc_replay **at = &replays->first; *at; at = &(*at)->next) {
+		if (!nc_streq((*at)->tenant, tenant))
+			continue;
+		own++;
+		bytes += (*at)->size;
+		if (!oldest && !(*at)->open)
+			oldest = at;
+	}
+	if (oldest && (!nc_share_allows(own, replays->count, NC_REPLAYS_MAX) ||
+			      !nc_share_allows(bytes, replays->size, NC_REPLAYS_SIZE_MAX)))
+		drop(replays, oldest);
+}
+
 bool nc_replay_begin(struct nc_replays *replays, struct nc_exchange *exchange)
 {
 	const char *key = nc_exchange_header(exchange, "Idempotency-Key");
@@ -161,6 +180,7 @@ bool nc_replay_begin(struct nc_replays *replays, struct nc_exchange *exchange)
 		answer_again(replay, exchange, request);
 		return false;
 	}
+	keep_to_share(replays, exchange->caller.tenant);
 	replay = calloc(1, sizeof(*replay));
 	if (!replay || replays->count >= NC_REPLAYS_MAX || !(replay->key = strdup(key))) {
 		free(replay);

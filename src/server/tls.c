@@ -262,10 +262,30 @@ static void on_plain(void *context, int events)
 	step(context);
 }
 
+/* So many may be greeting; one more ends the one that has taken longest. */
+static void make_place(struct nc_tls *tls)
+{
+	struct pump *oldest = NULL;
+	size_t n = 0;
+
+	for (struct pump *pump = tls->pumps; pump; pump = pump->next) {
+		if (pump->plain_fd >= 0)
+			continue;
+		oldest = pump;
+		n++;
+	}
+	if (n >= NC_HTTP_STRANGERS_MAX)
+		pump_free(oldest);
+}
+
 void nc_tls_add(struct nc_tls *tls, int fd, const struct sockaddr *peer, socklen_t peer_size)
 {
-	struct pump *pump =
-		tls->n_pumps < NC_HTTP_CONNECTIONS_MAX ? calloc(1, sizeof(*pump)) : NULL;
+	struct pump *pump;
+
+	make_place(tls);
+	pump = tls->n_pumps < NC_HTTP_CONNECTIONS_MAX + NC_HTTP_STRANGERS_MAX
+		       ? calloc(1, sizeof(*pump))
+		       : NULL;
 
 	if (!pump || !(pump->ssl = SSL_new(tls->context)) || SSL_set_fd(pump->ssl, fd) != 1) {
 		if (pump)

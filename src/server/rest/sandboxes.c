@@ -107,8 +107,13 @@ static int admit(void *context, const char *tenant, const struct nc_box_limits *
 	struct nc_quota_share share = share_of(limits);
 	struct nc_quota_refusal refusal = {0};
 
-	if (nc_quota_check(server->quotas, &server->config->serve, tenant, &share, nc_clock_ns(),
-		    &refusal) < 0)
+	int r = nc_quota_check(
+		server->quotas, &server->config->serve, tenant, &share, nc_clock_ns(), &refusal);
+
+	if (r == -ERANGE)
+		return nc_err_set(
+			err, r, NC_BEYOND_HOST, refusal.quota, (unsigned long long)refusal.limit);
+	if (r < 0)
 		return nc_err_set(err, -EDQUOT, "The quota of the tenant is used up: %s is %llu",
 			refusal.quota ? refusal.quota : "tenants",
 			(unsigned long long)refusal.limit);
@@ -200,7 +205,10 @@ static void refuse(struct nc_exchange *exchange, int r, const struct nc_faults *
 		nc_problem(exchange, 429, "quota", NULL, "Destroy a sandbox, or try again later",
 			"%s", err->message);
 		nc_reply_retry(exchange, 60);
-	} else if (r == -EPERM)
+	} else if (r == -ERANGE)
+		nc_problem(
+			exchange, 400, "beyond_host", "limits", "Ask for less", "%s", err->message);
+	else if (r == -EPERM)
 		nc_problem(exchange, 403, "policy", NULL, NULL, "%s", err->message);
 	else
 		nc_problem_err(exchange, err);

@@ -1,0 +1,112 @@
+"""Shares: no tenant and no address takes what belongs to all, without any configuration."""
+
+import contextlib
+import json
+import socket
+
+import pytest
+
+from serving import Daemon
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory):
+    with Daemon(tmp_path_factory.mktemp("fair"), "--no-warm") as made:
+        made.keys = {name: made.key("--tenant", name, "--role", "execute") for name in ("greedy", "modest")}
+        yield made
+
+
+@contextlib.contextmanager
+def held(sockets):
+    try:
+        yield sockets
+    finally:
+        for client in sockets:
+            client.close()
+
+
+def connect(daemon, source):
+    return socket.create_connection(("127.0.0.1", daemon.port), timeout=30, source_address=(source, 0))
+
+
+def test_strangers_keep_nobody_out(fair):
+    """Connections of a dozen addresses that show no key, more than there is place for."""
+    silent = []
+    with held(silent):
+        for n in range(1300):
+            silent.append(connect(fair, f"127.0.1.{n % 12}"))
+            if n % 3 == 0:
+                silent[-1].sendall(b"GET /v1/version HTTP/1.1\r\nHost: 127.0.0.1\r\n")  # and never the end of it
+        for _ in range(10):
+            assert fair.get("/v1/version", key=fair.keys["modest"]).status == 200
+        assert fair.execute("print(1)", key=fair.keys["modest"]).json()["status"] == "success"
+
+
+def test_strangers_of_the_same_address_keep_nobody_out(fair):
+    silent = []
+    with held(silent):
+        for _ in range(700):
+            silent.append(connect(fair, "127.0.0.1"))
+        assert fair.get("/v1/version", key=fair.keys["modest"]).status == 200
+
+
+def test_a_tenant_has_its_share_of_connections(fair):
+    """Many addresses with one key: others still get in."""
+    head = f"GET /v1/version HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {fair.keys['greedy']}\r\n\r\n".encode()
+    clients, answers = [], []
+    with held(clients):
+        for n in range(900):
+            clients.append(connect(fair, f"127.0.2.{n % 12}"))
+            clients[-1].sendall(head)
+            answers.append(clients[-1].recv(12))
+        assert 400 < answers.count(b"HTTP/1.1 200") < 800 and set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        for _ in range(10):
+            assert fair.get("/v1/version", key=fair.keys["modest"]).status == 200
+
+
+def test_a_tenant_has_its_share_of_bodies(fair):
+    """Bodies that are sent but for their last byte."""
+    clients = []
+    with held(clients):
+        for _ in range(5):
+            size = 90 * MIB
+            client = connect(fair, "127.0.0.1")
+            clients.append(client)
+            client.sendall((f"POST /v1/execute HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {fair.keys['greedy']}\r\n"
+                            f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n").encode())
+            with contextlib.suppress(OSError):
+                client.sendall(b" " * (size - 1))
+        body = json.dumps({"language": "python", "code": "print(1)", "inputs": {"f": "x" * (20 * MIB)}}).encode()
+        answer = fair.ask("POST", "/v1/execute", body, key=fair.keys["modest"])
+        assert answer.status in (200, 400), answer.body  # read, whatever is thought of it
+        assert fair.execute("print(1)", key=fair.keys["modest"]).json()["status"] == "success"
+
+
+@pytest.mark.parametrize("limits", [{"memory_mb": 1000000}, {"disk_mb": 1048576}])
+def test_more_than_the_host_has_is_refused(fair, limits):
+    for answer in (fair.post("/v1/sandboxes", {"limits": limits}, key=fair.keys["modest"]),
+                   fair.execute("print(1)", key=fair.keys["modest"], limits=limits)):
+        assert answer.status == 400 and answer.json()["code"] == "beyond_host", answer.body
+        assert next(iter(limits)) in answer.json()["detail"]
+
+
+def test_a_tenant_has_its_share_of_idempotency(fair):
+    """One that floods keys makes nobody else's be forgotten."""
+    first = fair.execute("print(1)", key=fair.keys["modest"], headers={"Idempotency-Key": "mine"})
+    with connect(fair, "127.0.0.1") as client:
+        for n in range(4300):
+            body = b"[]"  # refused, and remembered
+            client.sendall((f"POST /v1/execute HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {fair.keys['greedy']}\r\n"
+                            f"Idempotency-Key: k{n}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body)
+            data = b""
+            while b"\r\n\r\n" not in data:
+                data += client.recv(65536)
+            head, _, rest = data.partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 400"), head
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            while len(rest) < length:
+                rest += client.recv(65536)
+    again = fair.execute("print(1)", key=fair.keys["modest"], headers={"Idempotency-Key": "mine"})
+    assert again.headers.get("idempotency-replayed") == "true" and again.body == first.body
