@@ -125,7 +125,9 @@ void nc_json_dump(const json_t *value, struct nc_buf *out)
 int nc_json_print(FILE *out, json_t *value, bool indented)
 {
 	cleanup_json json_t *owned = value;
-	size_t flags = JSON_ENCODE_ANY | (indented ? JSON_INDENT(2) : JSON_COMPACT);
+	/* C1 control characters are no control characters to JSON, but to terminals */
+	size_t flags = JSON_ENCODE_ANY | (indented ? JSON_INDENT(2) : JSON_COMPACT) |
+		       (isatty(fileno(out)) ? JSON_ENSURE_ASCII : 0);
 
 	if (!owned)
 		return -ENOMEM;

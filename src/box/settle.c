@@ -32,9 +32,12 @@ static int check_named(const struct nc_box_order *order, const struct nc_wish *w
 		/* a container's user namespace counts processes where no group does */
 		if ((host->cgroups & needs[i]) != needs[i] && (i != NC_NAMED_PIDS || in_process))
 			return nc_err_set(err, -EOPNOTSUPP,
-				"%s: no control group can hold this limit here: run as root, or "
-				"leave it out",
-				wish->names[i]);
+				"%s: no control group can hold this limit here: %s, or leave it "
+				"out (see: nacre doctor)",
+				wish->names[i],
+				host->ranges ? "mount the cgroup controllers and let Nacre write "
+					       "below its group"
+					     : "run as root");
 		if (in_process && (i == NC_NAMED_DISK || i == NC_NAMED_INODES))
 			return nc_err_set(err, -EOPNOTSUPP,
 				"%s: a process box has no file system of its own to hold this "

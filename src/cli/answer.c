@@ -3,21 +3,25 @@
 
 #include <string.h>
 
+#include "base/say.h"
 #include "base/text.h"
 #include "box/status.h"
 #include "cli/cli.h"
 #include "engine/end_denials.h"
 
-int nc_answer_failure(const struct nacre_err *failure, const char *command)
+int nc_answer_failure(
+	const struct nacre_err *failure, const char *command, struct nacre_err *ret_said)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
 	bool is_command = nc_text_after(failure->message, "start the program") != NULL;
 
 	if (is_command)
-		fprintf(stderr, "nacre exec: %s: %s\n", nc_text_quote(quoted, command),
+		(void)nc_err_set(ret_said, failure->code, "%s: %s", nc_text_quote(quoted, command),
 			nc_errno_text(failure->code));
 	else
-		fprintf(stderr, "nacre exec: The box could not be made: %s\n", failure->message);
+		(void)nc_err_set(
+			ret_said, failure->code, "The box could not be made: %s", failure->message);
+	nc_say(stderr, "nacre exec: %s\n", ret_said->message);
 	if (!is_command)
 		return NC_EXIT_SELF;
 	return failure->code == -ENOENT ? 127 : 126;
@@ -30,16 +34,16 @@ void nc_answer_denial(const char *verb, const struct nc_denial *denial)
 	/* what a program calls its things is not for a terminal */
 	size_t size = strlen(nc_text_quote(quoted, denial->object));
 
-	fprintf(stderr, "nacre %s: Refused: ", verb);
+	nc_say(stderr, "nacre %s: Refused: ", verb);
 	if (denial->line > 0)
-		fprintf(stderr, "line %u: ", denial->line);
-	fprintf(stderr, "%.*s", (int)size - 2, quoted + 1);
+		nc_say(stderr, "line %u: ", denial->line);
+	nc_say(stderr, "%.*s", (int)size - 2, quoted + 1);
 	if (denial->count > 1)
-		fprintf(stderr, " (%llu times)", (unsigned long long)denial->count);
-	fprintf(stderr, ": %s; ", denial->message);
+		nc_say(stderr, " (%llu times)", (unsigned long long)denial->count);
+	nc_say(stderr, ": %s; ", denial->message);
 	if (denial->allow_with)
-		fprintf(stderr, "allowed with: %s; ", denial->allow_with);
-	fprintf(stderr, "instead: %s [%s]\n", denial->instead, denial->id);
+		nc_say(stderr, "allowed with: %s; ", denial->allow_with);
+	nc_say(stderr, "instead: %s [%s]\n", denial->instead, denial->id);
 }
 
 int nc_answer_code(const struct nc_run *run, bool quiet)
@@ -53,6 +57,6 @@ int nc_answer_code(const struct nc_run *run, bool quiet)
 	if (end->cause == NC_CAUSE_WALL)
 		return 124;
 	if (end->cause != NC_CAUSE_EXIT && !quiet)
-		fprintf(stderr, "nacre exec: Ended: %s\n", nc_outcome_status(end));
+		nc_say(stderr, "nacre exec: Ended: %s\n", nc_outcome_status(end));
 	return end->signal ? 128 + (int)end->signal : (int)end->code;
 }

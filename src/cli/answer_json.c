@@ -64,3 +64,12 @@ void nc_answer_denials(const char *verb, const json_t *denials, const char *said
 			print_denial(verb, denial);
 	}
 }
+
+void nc_answer_error(const char *message, int exit_status, const char *help)
+{
+	(void)nc_json_print(stdout,
+		json_pack("{s:s, s:o, s:i, s:s?}", "status", "error", "error",
+			nc_json_text(message, strlen(message)), "exit_status", exit_status, "help",
+			help),
+		true); /* it was said on standard error too */
+}

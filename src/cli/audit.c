@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/path.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/past.h"
@@ -77,8 +78,8 @@ static void report(void *context, const struct nc_damage *damage)
 		nc_segment_name(damage->segment, name);
 	if (!list) {
 		if (damage->segment > 0)
-			printf("%s:%" PRIu64 ": ", name, damage->line);
-		puts(damage->text);
+			nc_say(stdout, "%s:%" PRIu64 ": ", name, damage->line);
+		nc_say(stdout, "%s\n", damage->text);
 	} else if (json_array_size(list) < LISTED_MAX) {
 		(void)json_array_append_new(
 			list, json_pack("{s:s, s:s?, s:I, s:I, s:s}", "kind",
@@ -114,15 +115,17 @@ static int print_verdict(
 			       : 0;
 	}
 	if (verdict->retired > 0)
-		printf("Lines 1 to %" PRIu64 " were retired\n", verdict->retired);
+		nc_say(stdout, "Lines 1 to %" PRIu64 " were retired\n", verdict->retired);
 	if (verdict->unfinished_bytes > 0)
-		printf("%" PRIu64 " bytes at the end are an append that is not finished\n",
+		nc_say(stdout, "%" PRIu64 " bytes at the end are an append that is not finished\n",
 			verdict->unfinished_bytes);
 	if (verdict->damages > 0)
-		printf("The journal is damaged: %" PRIu64 " found, %" PRIu64 " lines are good\n",
+		nc_say(stdout,
+			"The journal is damaged: %" PRIu64 " found, %" PRIu64 " lines are good\n",
 			verdict->damages, verdict->lines);
 	else
-		printf("The journal is good: %" PRIu64 " lines, head %s\n", verdict->lines, head);
+		nc_say(stdout, "The journal is good: %" PRIu64 " lines, head %s\n", verdict->lines,
+			head);
 	return 0;
 }
 
@@ -175,7 +178,7 @@ static int run_head(const struct nc_cli *cli, int n_words, char **words, struct 
 	memcpy(head.hash, link.last, sizeof(head.hash));
 	explicit_bzero(&link, sizeof(link));
 	write_head(text, sizeof(text), &head);
-	puts(text);
+	nc_say(stdout, "%s\n", text);
 	return NC_EXIT_OK;
 }
 
@@ -196,13 +199,13 @@ static void print_line(const json_t *line, const char *text, size_t size)
 	cleanup_free char *body = NULL;
 
 	if (arg_json) {
-		printf("%.*s\n", (int)size, text);
+		nc_say(stdout, "%.*s\n", (int)size, text);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		printf("%-*s ", widths[i], nc_past_text(line, keys[i], word));
+		nc_say(stdout, "%-*s ", widths[i], nc_past_text(line, keys[i], word));
 	body = json_dumps(json_object_get(line, "body"), JSON_COMPACT | JSON_ENSURE_ASCII);
-	puts(body ? body : "-");
+	nc_say(stdout, "%s\n", body ? body : "-");
 }
 
 static int print_lines(int journal_fd, const char *since)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 
@@ -140,12 +141,12 @@ int nc_call_report(const struct nc_call *call, const struct nacre_err *err)
 		return NC_EXIT_SELF;
 	fputs("nacre", stderr);
 	for (size_t i = 1; i < call->depth; i++)
-		fprintf(stderr, " %s", call->chain[i]->name);
-	fprintf(stderr, ": %s\n", err->message);
+		nc_say(stderr, " %s", call->chain[i]->name);
+	nc_say(stderr, ": %s\n", err->message);
 	if (err->code == -EINVAL) {
 		fputs("Try: nacre", stderr);
 		for (size_t i = 1; i < call->depth; i++)
-			fprintf(stderr, " %s", call->chain[i]->name);
+			nc_say(stderr, " %s", call->chain[i]->name);
 		fputs(" --help\n", stderr);
 	}
 	return NC_EXIT_SELF;

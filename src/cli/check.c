@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/check.h"
 #include "cli/policies.h"
@@ -145,32 +146,27 @@ static int give_up_rights(struct nacre_err *err)
 	return r < 0 ? nc_err_errno(err, r, "Give up rights") : 0;
 }
 
-/* What a terminal must not get from a program's text: control characters become '?'. */
-static void print_plain(const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++)
-		putchar((unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i]);
-}
-
 /* The line of a finding, and a caret below it. */
 static void print_line(const struct source *source, const struct nc_finding *finding)
 {
 	const char *begin = source->text + finding->offset, *end = begin;
 	const char *last = source->text + source->size;
 	size_t before, marked;
+	char line[200];
 
 	while (begin > source->text && begin[-1] != '\n')
 		begin--;
 	while (end < last && *end != '\n')
 		end++;
-	if (end - begin > 200 || begin == end)
+	if (end - begin > (ssize_t)sizeof(line) || begin == end)
 		return;
 	fputs("    ", stdout);
-	for (const char *c = begin; c < end; c++)
-		print_plain(*c == '\t' ? " " : c, 1);
+	for (size_t i = 0; i < (size_t)(end - begin); i++)
+		line[i] = begin[i] == '\t' ? ' ' : begin[i];
+	nc_show(stdout, line, (size_t)(end - begin));
 	before = finding->column - 1;
 	marked = finding->line == finding->end_line ? finding->end_column - finding->column : 1;
-	printf("\n    %*s^", (int)before, "");
+	nc_say(stdout, "\n    %*s^", (int)before, "");
 	for (size_t i = 1; i < marked; i++)
 		putchar('~');
 	putchar('\n');
@@ -184,18 +180,19 @@ static void print_findings(const struct source *source, const struct nc_report *
 	const struct nc_finding *finding = nc_report_findings(report, &count);
 
 	for (size_t i = 0; i < count; i++, finding++) {
-		printf("%s:%u:%u: %s%s%s: %s", source->name, finding->line, finding->column,
-			color ? codes[finding->severity] : "", nc_severity_names[finding->severity],
-			color ? "\033[0m" : "", finding->why);
+		nc_say(stdout, "%s:%u:%u: ", source->name, finding->line, finding->column);
+		printf("%s%s%s: ", color ? codes[finding->severity] : "",
+			nc_severity_names[finding->severity], color ? "\033[0m" : "");
+		nc_say(stdout, "%s", finding->why);
 		if (*finding->object) {
 			fputs(": ", stdout);
-			print_plain(finding->object, strlen(finding->object));
+			nc_show_line(stdout, finding->object, strlen(finding->object));
 		}
 		if (*finding->within)
-			printf(" (%s)", finding->within);
-		printf(" [%s]\n", finding->rule);
+			nc_say(stdout, " (%s)", finding->within);
+		nc_say(stdout, " [%s]\n", finding->rule);
 		print_line(source, finding);
-		printf("    instead: %s\n", finding->remedy);
+		nc_say(stdout, "    instead: %s\n", finding->remedy);
 	}
 }
 
@@ -210,10 +207,10 @@ static void print_verdict(const struct source *source, const struct nc_report *r
 	size_t count;
 	const struct nc_points *points = nc_report_points(report, &count);
 
-	printf("%s: %s: risk %s", source->name, verdicts[nc_report_verdict(report)],
+	nc_say(stdout, "%s: %s: risk %s", source->name, verdicts[nc_report_verdict(report)],
 		nc_severity_names[nc_report_risk(report)]);
 	for (size_t i = 0; i < count; i++)
-		printf("%s%s %u", i == 0 ? " = " : " + ", points[i].rule, points[i].points);
+		nc_say(stdout, "%s%s %u", i == 0 ? " = " : " + ", points[i].rule, points[i].points);
 	putchar('\n');
 }
 

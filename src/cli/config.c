@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/json.h"
+#include "base/say.h"
 #include "cli/policies.h"
 
 static bool arg_json;
@@ -32,12 +33,13 @@ static int read_files(struct nc_config *config, const char *dir, json_t *faults)
 static void print_check(const struct nc_config *config, const json_t *faults)
 {
 	for (size_t i = 0; i < json_array_size(faults); i++)
-		fprintf(stderr, "%s\n", json_string_value(json_array_get(faults, i)));
+		nc_say(stderr, "%s\n", json_string_value(json_array_get(faults, i)));
 	if (json_array_size(faults) > 0)
 		return;
-	printf("Configuration is good: %s\n", config->dir ? config->dir : "built-in values");
+	nc_say(stdout, "Configuration is good: %s\n",
+		config->dir ? config->dir : "built-in values");
 	for (enum nc_config_file file = 0; config->dir && file < NC_CONFIG_FILE_COUNT; file++)
-		printf("  %-24s %s\n", nc_config_file_names[file],
+		nc_say(stdout, "  %-24s %s\n", nc_config_file_names[file],
 			config->found[file] ? "read" : "not there, built-in values");
 }
 
@@ -95,12 +97,12 @@ static int show_value(
 
 		return json_array_append_new(at->values, entry) < 0 ? -ENOMEM : 0;
 	}
-	printf("  %-46s %-12s ", path, nc_buf_text(&text));
+	nc_say(stdout, "  %-46s %-12s ", path, nc_buf_text(&text));
 	if (value->line > 0)
-		printf("line %u", value->line);
+		nc_say(stdout, "line %u", value->line);
 	else
 		fputs("built in", stdout);
-	printf("%s\n", value->inherited ? ", from default_limits" : "");
+	nc_say(stdout, "%s\n", value->inherited ? ", from default_limits" : "");
 	return 0;
 }
 
@@ -118,7 +120,7 @@ static int run_show(const struct nc_cli *cli, int n_words, char **words, struct 
 		struct show at = {.config = config, .file = file, .values = values};
 
 		if (!arg_json)
-			printf("%s%s%s%s\n", config->found[file] ? config->dir : "",
+			nc_say(stdout, "%s%s%s%s\n", config->found[file] ? config->dir : "",
 				config->found[file] ? "/" : "", nc_config_file_names[file],
 				config->found[file] ? "" : " (not there, built-in values)");
 		r = nc_schema_visit(

@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/say.h"
 #include "base/tarball.h"
 #include "base/text.h"
 #include "cli/cli.h"
@@ -337,7 +338,7 @@ static int pack(const struct source *source, pid_t *ret_pid)
 		int r = nc_tarball_pack(&order, ends[1], &err);
 
 		if (r < 0 && r != -EPIPE)
-			fprintf(stderr, "nacre cp: %s\n", err.message);
+			nc_say(stderr, "nacre cp: %s\n", err.message);
 		_exit(r < 0 ? 1 : 0);
 	}
 	(void)close(ends[1]);

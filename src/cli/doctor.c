@@ -97,7 +97,11 @@ static int examine(struct findings *findings, struct nacre_err *err)
 		return nc_err_errno(err, -errno, "uname");
 	r = nc_cgroup_find(&findings->cgroups);
 	if (r < 0)
-		return nc_err_errno(err, r, "Look for control groups");
+		return r == -ENOENT
+			       ? nc_err_set(err, r,
+					 "/proc is not mounted here, and nothing works without "
+					 "it: mount -t proc proc /proc")
+			       : nc_err_errno(err, r, "Look for control groups");
 	questions_start(&questions);
 	r = nc_probe_all(&findings->probes, err);
 	nc_ask_finish(questions.ask, NC_LANGUAGE_MAX + NC_TOOL_MAX, deadline);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "base/say.h"
 #include "cli/cli.h"
 #include "cli/start.h"
 #include "engine/service.h"
@@ -43,7 +44,7 @@ static int check_client(struct nacre_err *err)
 
 static void say(const char *text)
 {
-	fprintf(stderr, "nacre engine: %s\n", text);
+	nc_say(stderr, "nacre engine: %s\n", text);
 }
 
 static void on_ended(void *context)

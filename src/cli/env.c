@@ -11,6 +11,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/outlet.h"
@@ -65,7 +66,7 @@ struct task {
 static void on_progress(void *context, const char *text)
 {
 	(void)context;
-	fprintf(stderr, "nacre env: %s\n", text);
+	nc_say(stderr, "nacre env: %s\n", text);
 }
 
 static json_t *describe(const struct nc_build_result *result)
@@ -148,7 +149,7 @@ static int lock_in(const struct nc_environments *all, struct nacre_err *err)
 
 static void say(const char *text)
 {
-	fprintf(stderr, "nacre env: %s\n", text);
+	nc_say(stderr, "nacre env: %s\n", text);
 }
 
 static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct nc_spawn *spawn,
@@ -212,13 +213,13 @@ static void print_built(const json_t *answer)
 	const char *key = json_string_value(json_object_get(answer, "environment"));
 	const json_t *packages = json_object_get(answer, "packages");
 
-	printf("%.*s %s:%s", key ? KEY_SHOWN : 4, key ? key : "None",
+	nc_say(stdout, "%.*s %s:%s", key ? KEY_SHOWN : 4, key ? key : "None",
 		json_string_value(json_object_get(answer, "state")),
 		json_array_size(packages) == 0 ? " build cache" : "");
 	for (size_t i = 0; i < json_array_size(packages); i++) {
 		const json_t *package = json_array_get(packages, i);
 
-		printf(" %s %s%s", json_string_value(json_object_get(package, "name")),
+		nc_say(stdout, " %s %s%s", json_string_value(json_object_get(package, "name")),
 			json_string_value(json_object_get(package, "version")),
 			i + 1 < json_array_size(packages) ? "," : "");
 	}
@@ -310,12 +311,12 @@ static void print_entry(const json_t *entry)
 	const json_t *asked = json_object_get(entry, "asked");
 	const char *language = json_string_value(json_object_get(entry, "language"));
 
-	printf("%.*s  %-10s %8.1f MB  %s ", KEY_SHOWN,
+	nc_say(stdout, "%.*s  %-10s %8.1f MB  %s ", KEY_SHOWN,
 		json_string_value(json_object_get(entry, "key")), language ? language : "broken",
 		(double)json_integer_value(json_object_get(entry, "bytes")) / (1 << 20),
 		json_string_value(json_object_get(entry, "used")));
 	for (size_t i = 0; i < json_array_size(asked); i++)
-		printf(" %s", json_string_value(json_array_get(asked, i)));
+		nc_say(stdout, " %s", json_string_value(json_array_get(asked, i)));
 	fputs(language && json_array_size(asked) == 0 ? " (build cache)\n" : "\n", stdout);
 }
 
@@ -433,7 +434,7 @@ static int prune_entry(void *context, const struct nc_environment_entry *entry)
 
 	if (entry->used.tv_sec < prune->before &&
 		nc_environment_remove(prune->all, entry->key, &err) < 0)
-		fprintf(stderr, "nacre env: %s\n", err.message);
+		nc_say(stderr, "nacre env: %s\n", err.message);
 	return 0;
 }
 

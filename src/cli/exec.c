@@ -50,8 +50,15 @@ static const struct nc_option options[] = {
 static int answer(const struct nc_box_host *host, const struct nc_run *task, const char *command,
 	struct nacre_err *err)
 {
-	if (task->failure.code < 0)
-		return nc_answer_failure(&task->failure, command);
+	struct nacre_err said = {0};
+	int code;
+
+	if (task->failure.code < 0) {
+		code = nc_answer_failure(&task->failure, command, &said);
+		if (arg_json)
+			nc_answer_error(said.message, code, NULL);
+		return code;
+	}
 	if (arg_json && nc_answer_print(host, task) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
 	return nc_answer_code(task, arg_json);

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/remote.h"
 
@@ -206,7 +207,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 static void on_progress(void *context, const char *text)
 {
 	(void)context;
-	fprintf(stderr, "nacre exec: %s\n", text);
+	nc_say(stderr, "nacre exec: %s\n", text);
 }
 
 /* Runs it to its end; the caller frees that, which has the output if nothing was printed. */
@@ -240,10 +241,10 @@ static int answer(json_t *end, bool json, struct nacre_err *err)
 	if (json && nc_json_print(stdout, json_incref(end), true) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
 	if (!json && *error)
-		fprintf(stderr, "nacre exec: %s\n", error);
+		nc_say(stderr, "nacre exec: %s\n", error);
 	else if (!json && !nc_streq(status, "success") && !nc_streq(status, "error") &&
 		 !nc_streq(status, "killed") && !nc_streq(status, "timeout"))
-		fprintf(stderr, "nacre exec: Ended: %s\n", status);
+		nc_say(stderr, "nacre exec: Ended: %s\n", status);
 	return nc_exec_code(end);
 }
 

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/parse.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/past.h"
@@ -64,7 +65,7 @@ static void print_row(const json_t *row)
 	char time[NC_PAST_TEXT_SIZE], id[NC_PAST_TEXT_SIZE], status[NC_PAST_TEXT_SIZE];
 	char language[NC_PAST_TEXT_SIZE], tier[NC_PAST_TEXT_SIZE], wall[NC_PAST_TEXT_SIZE];
 
-	printf("%-19.19s  %-35s  %-14s %-10s %-9s %8s\n", nc_past_text(row, "time", time),
+	nc_say(stdout, "%-19.19s  %-35s  %-14s %-10s %-9s %8s\n", nc_past_text(row, "time", time),
 		nc_past_text(row, "id", id), nc_past_text(row, "status", status),
 		nc_past_text(row, "language", language), nc_past_text(row, "tier", tier),
 		nc_past_text(row, "wall_seconds", wall));
@@ -127,38 +128,10 @@ static int add_blobs(const struct nc_past *past, json_t *row)
 	return r < 0 ? -ENOMEM : 0;
 }
 
-/*
- * How many bytes at data can be shown to a terminal as they are: one character that is none of the
- * control characters, which C1 are too. 0: none.
- */
-static size_t tame_size(const char *data, size_t size)
-{
-	const unsigned char first = (unsigned char)data[0];
-	size_t length = nc_text_utf8(data, size);
-
-	if (first == '\n' || first == '\t')
-		return 1;
-	if (first < ' ' || first == 0x7f ||
-		(first == 0xc2 && length == 2 && (unsigned char)data[1] < 0xa0))
-		return 0;
-	return length;
-}
-
-/* What a stranger's program printed: its escape sequences are not for our terminal. */
+/* What a stranger's program printed: its escape sequences are not for anybody's terminal. */
 static void print_foreign(const char *data, size_t size)
 {
-	const bool tame = isatty(STDOUT_FILENO);
-
-	for (size_t i = 0; i < size;) {
-		size_t length = tame ? tame_size(data + i, size - i) : size;
-
-		if (length > 0) {
-			(void)fwrite(data + i, 1, length, stdout);
-			i += length;
-		} else {
-			printf("\\x%02x", (unsigned char)data[i++]);
-		}
-	}
+	nc_show(stdout, data, size);
 	if (size > 0 && data[size - 1] != '\n')
 		putchar('\n');
 }
@@ -178,7 +151,7 @@ static void print_execution(const struct nc_past *past, const json_t *row)
 		cleanup_free char *shown = json_dumps(name, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 
 		if (text && shown)
-			printf("%-22.*s %s\n", (int)strlen(shown) - 2, shown + 1, text);
+			nc_say(stdout, "%-22.*s %s\n", (int)strlen(shown) - 2, shown + 1, text);
 	}
 	for (size_t i = 0; i < sizeof(blobs) / sizeof(blobs[0]); i++) {
 		cleanup_free char *data = NULL;
@@ -187,7 +160,7 @@ static void print_execution(const struct nc_past *past, const json_t *row)
 
 		if (nc_streq(state, "none"))
 			continue;
-		printf("--- %s%s%s\n", blobs[i].name, data ? "" : ": ", data ? "" : state);
+		nc_say(stdout, "--- %s%s%s\n", blobs[i].name, data ? "" : ": ", data ? "" : state);
 		print_foreign(data, size);
 	}
 }

@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "box/image.h"
 #include "cli/cli.h"
@@ -403,7 +404,7 @@ static int import_as_worker(struct import *import, struct nc_spawn *spawn, const
 		r = fill_and_commit(import, spawn, err);
 	left = nc_staging_close(import->store_fd, false, &import->stage);
 	if (left < 0)
-		fprintf(stderr, "nacre image import: Left for the next import to remove: %s: %s\n",
+		nc_say(stderr, "nacre image import: Left for the next import to remove: %s: %s\n",
 			import->stage.name, nc_errno_text(left));
 	return r;
 }
@@ -534,13 +535,13 @@ static void print_image(const json_t *image)
 	size_t unit = 0;
 
 	if (json_is_null(bytes)) {
-		printf("%-32s %9s  this machine's own programs\n", NC_IMAGE_HOST, "-");
+		nc_say(stdout, "%-32s %9s  this machine's own programs\n", NC_IMAGE_HOST, "-");
 		return;
 	}
 	for (; size >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0]); unit++)
 		size /= 1024;
-	printf("%-32s %6.1f %-2s  %s\n", json_string_value(json_object_get(image, "name")), size,
-		units[unit], json_string_value(json_object_get(image, "imported")));
+	nc_say(stdout, "%-32s %6.1f %-2s  %s\n", json_string_value(json_object_get(image, "name")),
+		size, units[unit], json_string_value(json_object_get(image, "imported")));
 }
 
 static int run_list(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)

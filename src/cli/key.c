@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "server/keys.h"
@@ -84,7 +85,7 @@ static int run_create(const struct nc_cli *cli, int n_words, char **words, struc
 	if (r < 0)
 		return r;
 	if (!arg_json) {
-		puts(text);
+		nc_say(stdout, "%s\n", text);
 		return NC_EXIT_OK;
 	}
 	answer = nc_key_json(&keys.key[keys.count - 1]);
@@ -105,8 +106,8 @@ static int run_list(const struct nc_cli *cli, int n_words, char **words, struct 
 		const struct nc_key *key = &keys.key[i];
 
 		if (!arg_json)
-			printf("%-14s %-8s %-20s %-24s %s%s%s\n", key->id, nc_role_names[key->role],
-				key->tenant, key->created, key->name,
+			nc_say(stdout, "%-14s %-8s %-20s %-24s %s%s%s\n", key->id,
+				nc_role_names[key->role], key->tenant, key->created, key->name,
 				key->revoked[0] ? "  revoked " : "", key->revoked);
 		else if (json_array_append_new(list, nc_key_json(key)) < 0)
 			r = nc_err_set(err, -ENOMEM, "Out of memory");

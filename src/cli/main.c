@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/answer_json.h"
 #include "cli/cli.h"
 
 static bool arg_help;
@@ -118,6 +119,38 @@ static int run_call(const struct nc_call *call, struct nacre_err *err)
 	return r;
 }
 
+/* Whether the caller wants JSON: it was said, or stands behind what could not be understood. */
+static bool wants_json(const struct nc_call *call, int argc, char **argv)
+{
+	for (size_t i = 0; i < call->depth; i++)
+		for (const struct nc_option *option = call->chain[i]->options;
+			option && option->name; option++) {
+			if (!nc_streq(option->name, "json"))
+				continue;
+			for (int at = *option->flag ? argc : 1;
+				at < argc && !nc_streq(argv[at], "--"); at++)
+				if (nc_streq(argv[at], "--json"))
+					return true;
+			return *option->flag;
+		}
+	return false;
+}
+
+/* Says what was wrong, to people and, if it was asked for, to programs; the exit code. */
+static int report(const struct nc_call *call, const struct nacre_err *err, bool json)
+{
+	int code = nc_call_report(call, err);
+	char help[128] = "nacre";
+
+	for (size_t i = 1; i < call->depth; i++)
+		(void)snprintf(help + strlen(help), sizeof(help) - strlen(help), " %s",
+			call->chain[i]->name);
+	(void)snprintf(help + strlen(help), sizeof(help) - strlen(help), " --help");
+	if (json && err->message[0])
+		nc_answer_error(err->message, code, err->code == -EINVAL ? help : NULL);
+	return code;
+}
+
 /* Whatever we open must not land where programs look for their standard streams. */
 static bool fill_standard_streams(void)
 {
@@ -145,7 +178,7 @@ int main(int argc, char **argv)
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
 
 	if (r < 0)
-		return nc_call_report(&call, &err);
+		return report(&call, &err, wants_json(&call, argc, argv));
 	if (arg_version) {
 		puts("nacre " NACRE_VERSION);
 		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
@@ -155,5 +188,5 @@ int main(int argc, char **argv)
 		return fflush(stdout) == EOF ? NC_EXIT_SELF : NC_EXIT_OK;
 	}
 	r = run_call(&call, &err);
-	return r < 0 ? nc_call_report(&call, &err) : r;
+	return r < 0 ? report(&call, &err, wants_json(&call, 0, argv)) : r;
 }

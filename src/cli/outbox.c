@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "box/unpack.h"
 #include "kernel/fence.h"
@@ -188,6 +189,6 @@ int nc_outbox_put(int fd, const json_t *reply, struct nacre_err *err)
 	said[n] = '\0';
 	if (said[0] != '0')
 		return nc_err_set(err, -EIO, "%s", said + 1);
-	fprintf(stderr, "nacre run: %s\n", said + 1);
+	nc_say(stderr, "nacre run: %s\n", said + 1);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/check.h"
 #include "cli/policies.h"
@@ -80,7 +81,7 @@ static int list_one(const char *name, const char *origin, const char *summary, j
 				       0
 			       ? -ENOMEM
 			       : 0;
-	printf("%-16s %s\n%-16s %s\n", name, summary, "", origin);
+	nc_say(stdout, "%-16s %s\n%-16s %s\n", name, summary, "", origin);
 	return 0;
 }
 
@@ -160,9 +161,10 @@ static int show_value(
 	if (text.error < 0)
 		return text.error;
 	if (value->file)
-		printf("  %-38s %-12s %s:%u\n", path, nc_buf_text(&text), value->file, value->line);
+		nc_say(stdout, "  %-38s %-12s %s:%u\n", path, nc_buf_text(&text), value->file,
+			value->line);
 	else
-		printf("  %-38s %-12s built in\n", path, nc_buf_text(&text));
+		nc_say(stdout, "  %-38s %-12s built in\n", path, nc_buf_text(&text));
 	return 0;
 }
 
@@ -176,7 +178,7 @@ static int run_show(const struct nc_cli *cli, int n_words, char **words, struct 
 	if (r < 0)
 		return r;
 	if (!arg_json)
-		printf("Policy %s, which stands on %s%s%s\n", terms->policy,
+		nc_say(stdout, "Policy %s, which stands on %s%s%s\n", terms->policy,
 			nc_profile_names[terms->profile], *terms->tenant ? ", for tenant " : "",
 			terms->tenant);
 	r = nc_schema_visit(nc_policy_value_fields, &terms->values, show_value, values);
@@ -200,13 +202,13 @@ static int check_file(const char *path, json_t *faults, bool *ret_bad)
 	if (r == -ENOENT)
 		r = nc_err_errno(&fault, r, "%s", nc_text_quote(quoted, path));
 	if (r == 0 && !faults)
-		printf("%s: good\n", path);
+		nc_say(stdout, "%s: good\n", path);
 	nc_schema_done(nc_policy_file_fields, &file);
 	if (r == 0)
 		return 0;
 	*ret_bad = true;
 	if (!faults)
-		fprintf(stderr, "%s\n", fault.message);
+		nc_say(stderr, "%s\n", fault.message);
 	else if (json_array_append_new(faults, nc_json_text(fault.message, strlen(fault.message))))
 		return -ENOMEM;
 	return 0;
@@ -265,7 +267,7 @@ static int compare_value(
 		return 0;
 	comparison->differ = true;
 	if (!comparison->differences) {
-		printf("%s: %s -> %s\n", path, nc_buf_text(&before), nc_buf_text(&after));
+		nc_say(stdout, "%s: %s -> %s\n", path, nc_buf_text(&before), nc_buf_text(&after));
 		return 0;
 	}
 	return json_array_append_new(comparison->differences,
@@ -291,7 +293,7 @@ static int run_diff(const struct nc_cli *cli, int n_words, char **words, struct 
 		return r;
 	/* what the lists come to is no value of its own */
 	if (comparison.left->profile != comparison.right->profile && !arg_json)
-		printf("inherits: %s -> %s\n", nc_profile_names[comparison.left->profile],
+		nc_say(stdout, "inherits: %s -> %s\n", nc_profile_names[comparison.left->profile],
 			nc_profile_names[comparison.right->profile]);
 	comparison.differ = comparison.left->profile != comparison.right->profile;
 	r = nc_schema_visit(

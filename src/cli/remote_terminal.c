@@ -17,6 +17,7 @@
 #include "base/id.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "box/terminal.h"
 #include "cli/cli.h"
@@ -79,7 +80,7 @@ static int exit_code(const json_t *command)
 	if (json_is_integer(code))
 		return (int)(json_integer_value(code) & 0xff);
 	if (text)
-		fprintf(stderr, "nacre: %s\n", text);
+		nc_say(stderr, "nacre: %s\n", text);
 	return json_is_integer(signal) ? 128 + (int)(json_integer_value(signal) & 0x7f)
 				       : NC_EXIT_SELF;
 }

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "box/store.h"
 #include "cli/answer_json.h"
@@ -227,7 +228,7 @@ static int parse(const char *text, size_t size, struct nc_request *request, stru
 	if (r != -EINVAL)
 		return r < 0 ? nc_err_errno(err, r, "Read the request") : 0;
 	for (size_t i = 1; i < faults.count; i++)
-		fprintf(stderr, "nacre run: %s: %s\n", option_of(faults.fault[i].pointer),
+		nc_say(stderr, "nacre run: %s: %s\n", option_of(faults.fault[i].pointer),
 			faults.fault[i].message);
 	return nc_err_set(
 		err, r, "%s: %s", option_of(faults.fault[0].pointer), faults.fault[0].message);
@@ -348,7 +349,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 static void on_progress(void *context, const char *text)
 {
 	(void)context;
-	fprintf(stderr, "nacre run: %s\n", text);
+	nc_say(stderr, "nacre run: %s\n", text);
 }
 
 static void on_done(void *context, json_t *reply, struct nc_buf *text)
@@ -363,7 +364,7 @@ static void on_done(void *context, json_t *reply, struct nc_buf *text)
 
 static void say(const char *text)
 {
-	fprintf(stderr, "nacre run: %s\n", text);
+	nc_say(stderr, "nacre run: %s\n", text);
 }
 
 /* The unprivileged half. */
@@ -439,16 +440,16 @@ static void explain(const json_t *reply)
 	const json_t *alerts = json_object_get(reply, "alerts");
 
 	if (nc_streq(text_of(diagnostic, "phase"), "compile"))
-		fputs(text_of(reply, "stderr"), stderr);
+		nc_say(stderr, "%s", text_of(reply, "stderr"));
 	else if (!nc_streq(status, "success") && !nc_streq(status, "error"))
-		fprintf(stderr, "nacre run: %s: %s\n", status, error);
+		nc_say(stderr, "nacre run: %s: %s\n", status, error);
 	else if (nc_streq(status, "error") && json_is_null(json_object_get(reply, "exit_code")))
-		fprintf(stderr, "nacre run: %s\n", error);
+		nc_say(stderr, "nacre run: %s\n", error);
 	nc_answer_denials("run", json_object_get(reply, "denials"), error);
 	for (size_t i = 0; i < json_array_size(alerts); i++) {
 		const json_t *alert = json_array_get(alerts, i);
 
-		fprintf(stderr, "nacre run: Alert: %s: %s [%s]\n", text_of(alert, "severity"),
+		nc_say(stderr, "nacre run: Alert: %s: %s [%s]\n", text_of(alert, "severity"),
 			text_of(alert, "reason"), text_of(alert, "id"));
 	}
 }
@@ -463,11 +464,11 @@ static void explain_skipped(const json_t *reply)
 		const json_t *file = json_array_get(skipped, i);
 		char quoted[NC_TEXT_QUOTED_MAX];
 
-		fprintf(stderr, "nacre run: Not captured: %s: %s\n",
+		nc_say(stderr, "nacre run: Not captured: %s: %s\n",
 			nc_text_quote(quoted, text_of(file, "path")), text_of(file, "reason"));
 	}
 	if (*reason)
-		fprintf(stderr, "nacre run: Not all files were captured: %s\n", reason);
+		nc_say(stderr, "nacre run: Not all files were captured: %s\n", reason);
 }
 
 /* What was printed when the reply was made. */
@@ -590,6 +591,12 @@ static int finish(json_t *reply, int outbox_fd, struct nacre_err *err)
 	}
 	if (outbox_fd >= 0 && json_object_size(json_object_get(reply, "files")) > 0)
 		r = nc_outbox_put(outbox_fd, reply, err);
+	if (arg_json && r < 0) { /* the reply is the object that is printed */
+		nc_say(stderr, "nacre run: %s\n", err->message);
+		*err = (struct nacre_err){0};
+		r = 0;
+		code = NC_EXIT_SELF;
+	}
 	if (arg_json && nc_json_print(stdout, reply, true) < 0)
 		return nc_err_set(err, -EIO, "Write the reply");
 	return r < 0 ? r : code;

@@ -6,6 +6,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/say.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
@@ -47,7 +48,7 @@ static int make_path(char out[static PATH_SIZE], char **words, int n_words, stru
 
 static void print_sandbox(const json_t *sandbox)
 {
-	printf("%-35s  %-8s  %7lld  %8.0fs  %s\n", text_of(sandbox, "id"),
+	nc_say(stdout, "%-35s  %-8s  %7lld  %8.0fs  %s\n", text_of(sandbox, "id"),
 		text_of(sandbox, "state"),
 		(long long)json_integer_value(json_object_get(sandbox, "running")),
 		json_number_value(json_object_get(sandbox, "seconds_left")),
@@ -61,8 +62,8 @@ static void print_command(const json_t *command)
 		JSON_COMPACT | JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
 	const char *status = text_of(command, "status");
 
-	printf("%-35s  %-8s  %-12s  %.100s\n", text_of(command, "id"), text_of(command, "state"),
-		*status ? status : "-", line ? line : "");
+	nc_say(stdout, "%-35s  %-8s  %-12s  %.100s\n", text_of(command, "id"),
+		text_of(command, "state"), *status ? status : "-", line ? line : "");
 }
 
 static int ps(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
@@ -88,9 +89,9 @@ static int ps(const struct nc_cli *cli, int n_words, char **words, struct nacre_
 			       : NC_EXIT_OK;
 	list = json_object_get(reply, n_words ? "commands" : "sandboxes");
 	if (n_words)
-		printf("%-35s  %-8s  %-12s  %s\n", "COMMAND", "STATE", "STATUS", "WHAT");
+		nc_say(stdout, "%-35s  %-8s  %-12s  %s\n", "COMMAND", "STATE", "STATUS", "WHAT");
 	else
-		printf("%-35s  %-8s  %7s  %9s  %s\n", "SANDBOX", "STATE", "RUNNING", "LEFT",
+		nc_say(stdout, "%-35s  %-8s  %7s  %9s  %s\n", "SANDBOX", "STATE", "RUNNING", "LEFT",
 			"CREATED");
 	json_array_foreach(list, i, one)
 	{
@@ -131,7 +132,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 static void on_progress(void *context, const char *text)
 {
 	(void)context;
-	fprintf(stderr, "nacre logs: %s\n", text);
+	nc_say(stderr, "nacre logs: %s\n", text);
 }
 
 static void print_stream(const json_t *command, const char *name, FILE *out)

@@ -66,6 +66,14 @@ static int run_there(
 	return nc_remote_terminal(url, path, start, terminal, err);
 }
 
+/* What nobody calls a program: sb and a sign behind it, or nothing but many digits. */
+static bool looks_like_id(const char *word)
+{
+	return ((word[0] == 's' || word[0] == 'S') && (word[1] == 'b' || word[1] == 'B') &&
+		       (word[2] == '_' || word[2] == '-')) ||
+	       (strlen(word) >= 16 && word[strspn(word, "0123456789abcdefABCDEF")] == '\0');
+}
+
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	struct nacre_err ignored = {0};
@@ -76,6 +84,12 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (!cli->server)
 		return nc_err_set(err, -EINVAL,
 			"Name a daemon: nacre --server URL shell; here: nacre exec --tty -- sh");
+	if (n_words > 0 && !given && looks_like_id(words[0]))
+		return nc_err_set(err, -EINVAL,
+			"'%.64s' is not the id of a sandbox: that is sb_ and 32 hexadecimal "
+			"digits, as nacre ps lists it; to run a program of that name give its "
+			"path",
+			words[0]);
 	if (given)
 		(void)snprintf(sandbox, sizeof(sandbox), "%s", words[0]);
 	else if ((r = make_sandbox(cli->server, sandbox, sizeof(sandbox), err)) < 0)

@@ -22,8 +22,9 @@
 	X(LITERAL, "network.literal", "addresses must be listed themselves", \
 		"use the host's name, or ask for this address to be allowed") \
 	X(PRIVATE, "network.private", \
-		"the name leads to an address of this host, its network or a special one", \
-		"use a host on the internet; inner hosts need an entry that says so") \
+		"this host has a private or reserved address", \
+		"use a host on the internet; to allow this one, list it under network.inner in a " \
+		"policy file and pass --policy FILE") \
 	X(SPELLING, "network.spelling", "this is no host as the door reads them", \
 		"write a name in letters, digits, '-' and '.', an IPv4 address as four decimal " \
 		"numbers, an IPv6 address in brackets") \

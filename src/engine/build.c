@@ -263,6 +263,12 @@ static void fail_for_end(struct nc_build *build, const struct nc_box_end *end)
 			"environment",
 			(unsigned long long)(nc_environments_each(all) / MB));
 		fail(build, "error");
+	} else if (by_itself && end->code == NC_INSTALL_NO_ROOM) {
+		nc_err_set(&build->result.err, -ENOSPC,
+			"packages: the disk that environments are kept on is full (%s); free some "
+			"space there, or set NACRE_STATE to another one",
+			nc_errno_text(ENOSPC));
+		fail(build, "error");
 	} else if (end->cause == NC_CAUSE_WALL) {
 		nc_err_set(&build->result.err, -ETIMEDOUT,
 			"packages: not installed after %llu seconds",

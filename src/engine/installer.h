@@ -22,7 +22,8 @@
 enum nc_install_status {
 	NC_INSTALL_LACKS = 3,	/* the source has not what is wanted */
 	NC_INSTALL_MISSING = 4, /* the image has no installer */
-	NC_INSTALL_FULL = 5,	/* the disk is full */
+	NC_INSTALL_FULL = 5,	/* the disk of the box is full, whose size is the limit */
+	NC_INSTALL_NO_ROOM = 6, /* the disk that environments are kept on is full */
 };
 
 struct nc_installer {

@@ -20,6 +20,10 @@ int nc_privilege_ranges(bool *ret_ranges, struct nacre_err *err)
 	char *at;
 	int r = nc_fd_read_proc("/proc/self/uid_map", &map);
 
+	if (r == -ENOENT || (r == 0 && stat("/proc/sys", &status) < 0 && errno == ENOENT))
+		return nc_err_set(err, -ENOENT,
+			"/proc is not mounted here, and nothing works without it: mount -t proc "
+			"proc /proc");
 	if (r < 0 || stat("/proc/sys", &status) < 0)
 		return nc_err_errno(err, r < 0 ? r : -errno, "Look at our own mapping of ids");
 	/* the first line, "inside outside count"; an empty map reads as zeros, which is no range */

@@ -41,7 +41,11 @@ static int open_private(int at_fd, const char *path, struct nacre_err *err)
 	cleanup_close int fd = -EBADF;
 
 	if (mkdirat(at_fd, path, 0700) < 0 && errno != EEXIST)
-		return nc_err_errno(err, -errno, "Make %s", path);
+		return errno == ENOENT ? nc_err_set(err, -ENOENT,
+						 "%s cannot be made: the directory above it is "
+						 "missing on this host; make it",
+						 path)
+				       : nc_err_errno(err, -errno, "Make %s", path);
 	fd = openat(at_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &status) < 0)
 		return nc_err_errno(err, -errno, "Open %s", path);

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -178,12 +179,14 @@ int nc_program_start(struct nc_program *program, const struct nacre_engine_optio
 	if (pid < 0)
 		return nc_err_errno(err, (int)pid, "Fork");
 	pidfd = nc_pidfd_open(pid);
-	if (pidfd < 0) {
+	if (pidfd < 0 && pidfd != -ENOSYS) {
 		ours = nc_fd_close(ours); /* which ends it */
 		(void)waitpid(pid, NULL, 0);
 		return nc_err_errno(err, pidfd, "Hold the engine's process");
 	}
-	*program = (struct nc_program){.fd = take_fd(ours), .pidfd = pidfd};
+	*program = (struct nc_program){.fd = take_fd(ours),
+		.pidfd = pidfd < 0 ? -EBADF : pidfd,
+		.pid = pidfd < 0 ? pid : 0};
 	return 0;
 }
 
@@ -233,12 +236,32 @@ int nc_program_ask(const char *program, const char *const *words, size_t max, ch
 	return 0;
 }
 
+/*
+ * Without a pidfd the child is waited for by its number, which stays its own until somebody has
+ * waited for it: if the caller has, there is nothing left to wait for or to kill.
+ */
+static void end_by_number(pid_t pid, uint64_t deadline_ns)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	pid_t r;
+
+	while ((r = waitpid(pid, NULL, WNOHANG)) == 0 && nc_clock_ns() < deadline_ns)
+		(void)nanosleep(&pause, NULL);
+	if (r == 0 && pid > 1) {
+		(void)kill(pid, SIGKILL);
+		(void)waitpid(pid, NULL, 0);
+	}
+}
+
 void nc_program_end(struct nc_program *program)
 {
 	uint64_t deadline_ns = nc_clock_ns() + END_SECONDS * NC_NS_PER_S;
 	siginfo_t info;
 
 	program->fd = nc_fd_close(program->fd);
+	if (program->pid > 0)
+		end_by_number(program->pid, deadline_ns);
+	program->pid = 0;
 	if (program->pidfd < 0)
 		return;
 	if (nc_pidfd_wait(program->pidfd, deadline_ns, &info) == -ETIMEDOUT)

@@ -3,12 +3,14 @@
 #define NC_LIBRARY_PROGRAM_H
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
 struct nc_program {
 	int fd;	   /* our end of the socket, non-blocking; or -EBADF */
 	int pidfd; /* or -EBADF */
+	pid_t pid; /* where there are no pidfds, as under valgrind; 0: pidfd holds it */
 };
 
 /*

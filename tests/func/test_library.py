@@ -191,6 +191,18 @@ def test_trial(trial, place, home, leaves_nothing, name):
         run(place / "hello", home=home)
 
 
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind")
+@pytest.mark.skipif(is_sanitized(), reason="sanitizers do not run under valgrind")
+@pytest.mark.parametrize("name", TRIALS)
+def test_trial_under_valgrind(trial, place, home, leaves_nothing, name):
+    """valgrind knows no pidfds: the library does without, and touches no memory that is not its own and leaks none."""
+    done = run("valgrind", "--quiet", "--leak-check=full", "--show-leak-kinds=definite", "--errors-for-leak-kinds=definite", "--error-exitcode=99", trial, name,
+               home=home, timeout=300, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done
+    if name == "killed":
+        run(place / "hello", home=home)
+
+
 def test_program_that_dies_leaves_nothing(trial, place, home, leaves_nothing):
     """The engine finds that its client is gone, however that went."""
     done = run(trial, "die", home=home, timeout=60)
