@@ -32,6 +32,7 @@
 #include "base/id.h"
 #include "inside/frame.h"
 #include "inside/mounts.h"
+#include "inside/told.h"
 
 /* Parts of /proc that tell about the host or command it: files become /dev/null, ... */
 static const char *const masked_files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
@@ -509,7 +510,9 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 	STEP("put the limited file system", put_scratch(scratch_fd));
 	STEP("make /dev/pts", spec->terminal ? make_terminals() : 0);
 	STEP("close the root", writable ? 0 : close_root(root_fd));
+	STEP("tell the limits", nc_told_make(scratch_fd));
 	STEP("make /proc", make_proc(writable));
+	STEP("cover /proc/meminfo", nc_told_cover());
 	STEP("put binds", put_binds(spec, ret_step));
 	STEP("close the root", writable ? close_root(root_fd) : 0);
 	STEP("leave the host's tree", leave_host());
