@@ -152,12 +152,13 @@ int nc_frame_make_file(int at_fd, const char *path, const char *text)
 }
 
 /* What every box has, and what the host's tree needs beside what is shown of it. */
-static const char *const dirs[] = {"dev", "dev/shm", "mnt", "proc", "tmp", "workspace", "sys",
-	"sys/fs", "sys/fs/cgroup", "sys/devices", "sys/devices/system", "sys/devices/system/cpu"};
+static const char *const dirs[] = {"dev", "dev/shm", "dev/pts", "mnt", "proc", "tmp", "workspace",
+	"sys", "sys/fs", "sys/fs/cgroup", "sys/devices", "sys/devices/system",
+	"sys/devices/system/cpu"};
 static const char *const host_dirs[] = {"etc", "etc/ssl", "root", "var"};
 static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
 	{"/proc/self/fd/0", "dev/stdin"}, {"/proc/self/fd/1", "dev/stdout"},
-	{"/proc/self/fd/2", "dev/stderr"},
+	{"/proc/self/fd/2", "dev/stderr"}, {"pts/ptmx", "dev/ptmx"},
 	{"/sys/fs/cgroup/cpus", "sys/devices/system/cpu/online"}};
 static const char *const host_links[][2] = {{"/proc/self/mounts", "etc/mtab"}, {"/tmp", "var/tmp"}};
 

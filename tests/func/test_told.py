@@ -3,11 +3,9 @@
 import json
 import re
 import shutil
-import subprocess
 
 import pytest
 
-from conftest import environment, open_way
 from serving import Daemon
 
 MB = 1 << 20
@@ -21,13 +19,8 @@ def expected(memory_mb, cpu="100000 100000", online="0"):
 
 
 @pytest.fixture(params=["root", "user"])
-def caller(request, nacre, programs, tmp_path):
-    if request.param == "root":
-        return nacre
-    open_way(tmp_path)
-    tmp_path.chmod(0o777)
-    return lambda *args: subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", programs / "nacre", *args],
-                                        env=environment(tmp_path), cwd="/", capture_output=True, text=True, timeout=60)
+def caller(request, nacre_by):
+    return nacre_by(request.param)
 
 
 @pytest.mark.parametrize("memory", [64, 256, 700])
