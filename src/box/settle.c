@@ -124,6 +124,9 @@ struct nc_box_words nc_word_view(const struct nc_word_list *list)
 	return (struct nc_box_words){list->buf.data, list->buf.size, list->count};
 }
 
+/* From here on what Node takes is half of it. */
+#define NODE_HEAP_MIN (512ULL << 20)
+
 static bool is_given(const char *const *given, const char *word)
 {
 	size_t name = strcspn(word, "=") + 1;
@@ -134,19 +137,38 @@ static bool is_given(const char *const *given, const char *word)
 	return false;
 }
 
-void nc_env_fill(struct nc_word_list *list, const char *workspace, const char *temporary,
-	const char *const *given)
+/*
+ * Node takes no less than 256 MB for its heap however little there is, and in a process box sees
+ * the memory of the host; everybody else is told by files (inside/told.h).
+ */
+static void add_node_heap(
+	struct nc_word_list *list, const struct nc_env_place *place, const char *const *given)
+{
+	char word[64];
+
+	if (place->memory_bytes == 0 ||
+		(place->tier == NC_BOX_CONTAINER && place->memory_bytes >= NODE_HEAP_MIN) ||
+		is_given(given, "NODE_OPTIONS="))
+		return;
+	(void)snprintf(word, sizeof(word), "NODE_OPTIONS=--max-old-space-size=%llu",
+		(unsigned long long)(place->memory_bytes >> 21));
+	nc_word_add(list, word);
+}
+
+void nc_env_fill(
+	struct nc_word_list *list, const struct nc_env_place *place, const char *const *given)
 {
 	char home_word[NC_PLACE_SIZE + 8], temporary_word[NC_PLACE_SIZE + 8];
 	const char *const defaults[] = {home_word, "LANG=C.UTF-8",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"SHELL=/bin/sh", temporary_word, "USER=sandbox"};
 
-	(void)snprintf(home_word, sizeof(home_word), "HOME=%s", workspace);
-	(void)snprintf(temporary_word, sizeof(temporary_word), "TMPDIR=%s", temporary);
+	(void)snprintf(home_word, sizeof(home_word), "HOME=%s", place->workspace);
+	(void)snprintf(temporary_word, sizeof(temporary_word), "TMPDIR=%s", place->temporary);
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
 		if (!is_given(given, defaults[i]))
 			nc_word_add(list, defaults[i]);
+	add_node_heap(list, place, given);
 	for (; given && *given; given++)
 		nc_word_add(list, *given);
 }

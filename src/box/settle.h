@@ -55,11 +55,18 @@ void nc_word_add(struct nc_word_list *list, const char *word);
 /* An order's view of the list, valid until its next change. */
 struct nc_box_words nc_word_view(const struct nc_word_list *list);
 
+/* What a box has that its environment tells of. */
+struct nc_env_place {
+	const char *workspace, *temporary;
+	enum nc_box_tier tier;
+	uint64_t memory_bytes; /* 0: nobody has to know */
+};
+
 /*
  * The environment of a box, made from scratch; the given "NAME=value" words, which end in NULL,
  * come last and win.
  */
-void nc_env_fill(struct nc_word_list *list, const char *workspace, const char *temporary,
-	const char *const *given);
+void nc_env_fill(
+	struct nc_word_list *list, const struct nc_env_place *place, const char *const *given);
 
 #endif

@@ -282,7 +282,9 @@ int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *
 		return r;
 	memcpy(given, args->env.words, args->env.count * sizeof(given[0]));
 	nc_box_places(wire, host, workspace, temporary);
-	nc_env_fill(&order->env, workspace, temporary, given);
+	nc_env_fill(&order->env,
+		&(struct nc_env_place){workspace, temporary, wire->tier, wire->limits.memory_bytes},
+		given);
 	if (order->argv.buf.error < 0 || order->env.buf.error < 0)
 		return nc_err_set(err, -E2BIG, "Arguments and environment are too long");
 	wire->argv = nc_word_view(&order->argv);

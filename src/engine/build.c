@@ -407,7 +407,8 @@ static void fill_env(struct nc_build *build)
 		word < nc_buf_text(&words) + words.size && n + 1 < sizeof(list) / sizeof(list[0]);
 		word += strlen(word) + 1)
 		list[n++] = word;
-	nc_env_fill(&build->env, "/workspace", "/tmp", list);
+	nc_env_fill(&build->env,
+		&(struct nc_env_place){.workspace = "/workspace", .temporary = "/tmp"}, list);
 }
 
 static void fill_words(struct nc_build *build, const char *program)

@@ -86,6 +86,7 @@ struct waiter {
 	struct nc_pool *pool;
 	uint64_t box_id; /* 0: there is none */
 	struct nc_command *command;
+	uint64_t memory_bytes; /* that it was begun with, and has sized its heap by */
 	bool waits;
 };
 
@@ -103,8 +104,9 @@ struct nc_pool {
 	struct zygote neutral; /* boxes without an interpreter, for whatever comes */
 	struct zygote node;    /* how many of these are to wait; it is none itself */
 	struct waiter waiter[WAITERS_MAX];
+	uint64_t node_memory; /* of requests that name none */
 	struct nc_buf script; /* what they are made of */
-	struct nc_word_list argv, env;
+	struct nc_word_list argv;
 };
 
 /* 0 in builds whose code cannot run in other programs. */
@@ -215,7 +217,9 @@ static int start_interpreter(struct zygote *zygote, struct nacre_err *err)
 	(void)snprintf(source, sizeof(source), "%s/%s", zygote->order.dir, runtime->source_name);
 	r = nc_runtime_argv(
 		runtime->run.argv, source, "", NULL, 0, &zygote->argv.buf, &zygote->argv.count);
-	nc_env_fill(&zygote->env, zygote->order.dir, "/tmp", runtime->run.env);
+	nc_env_fill(&zygote->env,
+		&(struct nc_env_place){.workspace = zygote->order.dir, .temporary = "/tmp"},
+		runtime->run.env);
 	nc_word_add(&zygote->env, "LD_PRELOAD=/workspace/" OBJECT_NAME);
 	nc_buf_adds(&zygote->env.buf, "NACRE_PRELOAD=");
 	nc_word_add(&zygote->env,
@@ -358,14 +362,15 @@ static void on_waiter_printed(void *context, enum nc_stream stream, const char *
 
 static void begin_waiter(struct waiter *waiter)
 {
+	static const char *const none[] = {NULL};
 	struct nc_pool *pool = waiter->pool;
+	struct nc_word_list env = NC_WORD_LIST;
 	struct nc_box_order order = {.id = nc_hub_box_id(pool->hub),
 		.tier = NC_BOX_CONTAINER,
 		.flags = NC_ORDER_AHEAD | NC_ORDER_PACK,
 		.limits = usual,
 		.dir = "/workspace",
-		.argv = nc_word_view(&pool->argv),
-		.env = nc_word_view(&pool->env)};
+		.argv = nc_word_view(&pool->argv)};
 	const struct nc_command_spec spec = {.order = &order,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
@@ -379,10 +384,17 @@ static void begin_waiter(struct waiter *waiter)
 		.ended = on_waiter_ended};
 	struct nacre_err err = {0};
 
-	if (nc_hub_start(pool->hub, &spec, &waiter->command, &err) < 0)
+	order.limits.memory_bytes = waiter->memory_bytes = pool->node_memory;
+	nc_env_fill(&env,
+		&(struct nc_env_place){
+			"/workspace", "/tmp", NC_BOX_CONTAINER, waiter->memory_bytes},
+		none);
+	order.env = nc_word_view(&env);
+	if (env.buf.error < 0 || nc_hub_start(pool->hub, &spec, &waiter->command, &err) < 0)
 		pool->node.failures++;
 	else
 		waiter->box_id = order.id;
+	nc_buf_done(&env.buf);
 }
 
 /* As many as are wanted; who is too many is ended by and by. */
@@ -395,8 +407,10 @@ static void keep_waiters(struct nc_pool *pool)
 
 		n += waiter->box_id > 0;
 		/* a rate that wavers ends nobody who would have to be started again at once */
-		if (n > pool->node.ready + (pool->node.ready > 0 ? SPARE_WAITERS : 0) &&
-			waiter->waits) {
+		if (waiter->waits &&
+			(waiter->memory_bytes != pool->node_memory ||
+				n > pool->node.ready +
+						(pool->node.ready > 0 ? SPARE_WAITERS : 0))) {
 			waiter->waits = false;
 			nc_command_cancel(waiter->command);
 			pool->node.failures = 0;
@@ -531,17 +545,21 @@ static bool suits_node(const struct nc_execution *execution)
 
 uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution)
 {
-	uint64_t box_id = 0;
+	uint64_t box_id = 0, memory = execution->limits.memory_bytes;
 
 	if (!pool || pool->script.size == 0 || level(pool) > NC_WARM_INTERPRETERS ||
 		!suits_node(execution))
+		return 0;
+	if (!execution->request.limits.memory_bytes.given || pool->node_memory == 0)
+		pool->node_memory = memory;
+	if (memory != pool->node_memory) /* their heaps are sized by that */
 		return 0;
 	pool->node.arrived++;
 	pool->node.used_ns = nc_clock_ns();
 	for (size_t i = 0; i < WAITERS_MAX && box_id == 0; i++) {
 		struct waiter *waiter = &pool->waiter[i];
 
-		if (!waiter->waits)
+		if (!waiter->waits || waiter->memory_bytes != memory)
 			continue;
 		box_id = waiter->box_id;
 		nc_command_release(waiter->command);
@@ -566,7 +584,6 @@ static void prepare_node(struct nc_pool *pool)
 {
 	const char *const words[] = {/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma) */
 		"node", "--require", "/workspace/" SCRIPT_NAME, "/workspace/main.js", NULL};
-	const char *const none[] = {NULL};
 
 	nc_pack_add(&pool->script, SCRIPT_NAME, nc_ahead_script,
 		(size_t)(nc_ahead_script_end - nc_ahead_script), false);
@@ -575,7 +592,6 @@ static void prepare_node(struct nc_pool *pool)
 	nc_pack_end(&pool->script);
 	for (const char *const *word = words; *word; word++)
 		nc_word_add(&pool->argv, *word);
-	nc_env_fill(&pool->env, "/workspace", "/tmp", none);
 	for (size_t i = 0; i < WAITERS_MAX; i++)
 		pool->waiter[i].pool = pool;
 }
@@ -635,8 +651,7 @@ int nc_pool_new(uv_loop_t *loop, struct nc_hub *hub, const struct nc_serve_confi
 		.object = NC_BUF(16 * MB),
 		.preload = NC_BUF(MB),
 		.script = NC_BUF(16 * MB),
-		.argv = NC_WORD_LIST,
-		.env = NC_WORD_LIST};
+		.argv = NC_WORD_LIST};
 	nc_pack_add(&pool->object, OBJECT_NAME, nc_zygote_object, object_size(), false);
 	nc_pack_end(&pool->object);
 	timer->data = pool;
@@ -672,7 +687,6 @@ void nc_pool_free(struct nc_pool *pool)
 	nc_buf_done(&pool->script);
 	nc_buf_done(&pool->preload);
 	nc_buf_done(&pool->argv.buf);
-	nc_buf_done(&pool->env.buf);
 	uv_close((uv_handle_t *)pool->timer, close_timer);
 	nc_buf_done(&pool->object);
 	free(pool);

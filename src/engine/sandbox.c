@@ -95,7 +95,10 @@ static int fill_env(struct nc_sandbox *sandbox)
 		word += strlen(word) + 1)
 		list[n++] = word;
 	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
-	nc_env_fill(&sandbox->env, workspace, temporary, list);
+	nc_env_fill(&sandbox->env,
+		&(struct nc_env_place){
+			workspace, temporary, sandbox->order.tier, sandbox->limits.memory_bytes},
+		list);
 	return sandbox->env.buf.error;
 }
 

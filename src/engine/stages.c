@@ -115,6 +115,14 @@ static void set_hook(const struct nc_execution *execution, const struct nc_step_
 		set_variable(list, count, "PYTHONNOUSERSITE=1");
 }
 
+/* Whether it is Node's, or may run what is. */
+static bool runs_node(const struct nc_step_state *step)
+{
+	return step && (step->language.language == NC_JAVASCRIPT ||
+			       step->language.language == NC_TYPESCRIPT ||
+			       step->language.language == NC_SHELL);
+}
+
 /*
  * The words of a template, those that lead to the environment, and then the pairs, each winning
  * over those before; they are copied.
@@ -150,7 +158,10 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 		set_hook(execution, hooked, paths, list, &count, &variable);
 	if (variable.error < 0)
 		return variable.error;
-	nc_env_fill(&execution->env, paths->workspace, paths->temporary, list);
+	nc_env_fill(&execution->env,
+		&(struct nc_env_place){paths->workspace, paths->temporary, execution->tier,
+			runs_node(hooked) ? execution->limits.memory_bytes : 0},
+		list);
 	return 0;
 }
 

@@ -562,6 +562,7 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 
 	STEP(held->channel_fd, "take the order",
 		take_order(payload, held->channel_fd, &order, &packet));
+	STEP(held->channel_fd, "tell the limits", nc_told_write(&held->told, &order.limits));
 	STEP(held->channel_fd, "hold the floor",
 		is_held(&order, (uint32_t)held->landlock, held->listens));
 	split_words(&order.argv, argv);
@@ -666,6 +667,8 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	enter_box(payload, held.channel_fd);
 	STEP(held.channel_fd, "close the spawner's descriptors",
 		keep_only(&held.channel_fd, -EBADF));
+	if (payload->tier == NC_BOX_CONTAINER)
+		nc_told_open(&held.told);
 	if (payload->door) { /* while it may take that port */
 		int door_fd = open_door();
 

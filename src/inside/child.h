@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "inside/root.h"
+#include "inside/told.h"
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
 #include "kernel/fence.h"
@@ -78,6 +79,7 @@ struct nc_held {
 	int landlock;
 	bool listens;
 	int given[NC_PAYLOAD_FDS]; /* until it is told */
+	struct nc_told told;	   /* until the order comes */
 };
 
 /* What its order wants it to become. */

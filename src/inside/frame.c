@@ -52,6 +52,11 @@ const char nc_frame_passwd[] = "root:x:0:0:root:/root:/usr/sbin/nologin\n"
 			       "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 const char nc_frame_group[] = "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n";
 
+/* What /proc/cgroups says in a box (told.h): these are of version 2, and nothing of the host's. */
+static const char groups[] = "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"
+			     "cpuset\t0\t1\t1\ncpu\t0\t1\t1\ncpuacct\t0\t1\t1\n"
+			     "memory\t0\t1\t1\npids\t0\t1\t1\n";
+
 static const struct {
 	const char *path;
 	const char *text;
@@ -147,11 +152,14 @@ int nc_frame_make_file(int at_fd, const char *path, const char *text)
 }
 
 /* What every box has, and what the host's tree needs beside what is shown of it. */
-static const char *const dirs[] = {"dev", "dev/shm", "mnt", "proc", "tmp", "workspace"};
+static const char *const dirs[] = {"dev", "dev/shm", "dev/pts", "mnt", "proc", "tmp", "workspace",
+	"sys", "sys/fs", "sys/fs/cgroup", "sys/devices", "sys/devices/system",
+	"sys/devices/system/cpu"};
 static const char *const host_dirs[] = {"etc", "etc/ssl", "root", "var"};
 static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
 	{"/proc/self/fd/0", "dev/stdin"}, {"/proc/self/fd/1", "dev/stdout"},
-	{"/proc/self/fd/2", "dev/stderr"}};
+	{"/proc/self/fd/2", "dev/stderr"}, {"pts/ptmx", "dev/ptmx"},
+	{"/sys/fs/cgroup/cpus", "sys/devices/system/cpu/online"}};
 static const char *const host_links[][2] = {{"/proc/self/mounts", "etc/mtab"}, {"/tmp", "var/tmp"}};
 
 static int make_dirs(int root_fd, const char *const *names, size_t n)
@@ -176,6 +184,8 @@ static int make_skeleton(int root_fd, bool host)
 
 	if (r == 0)
 		r = make_links(root_fd, links, COUNT(links));
+	if (r == 0)
+		r = nc_frame_make_file(root_fd, "sys/cgroups", groups);
 	if (r < 0 || !host)
 		return r;
 	r = make_dirs(root_fd, host_dirs, COUNT(host_dirs));

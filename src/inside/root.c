@@ -32,6 +32,7 @@
 #include "base/id.h"
 #include "inside/frame.h"
 #include "inside/mounts.h"
+#include "inside/told.h"
 
 /* Parts of /proc that tell about the host or command it: files become /dev/null, ... */
 static const char *const masked_files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
@@ -207,16 +208,11 @@ static int put_scratch(int scratch_fd)
 /* Terminals of the box's own; more than a few are of no use to anybody. */
 static int make_terminals(void)
 {
-	static const char *const options[] = {
-		"mode", "0620", "ptmxmode", "0666", "max", "64", NULL};
-	cleanup_close int fd =
-		nc_mount_new("devpts", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-
-	if (fd < 0)
-		return fd;
-	if (mkdir("dev/pts", 0755) < 0 || symlink("pts/ptmx", "dev/ptmx") < 0)
-		return -errno;
-	return nc_mount_attach(fd, AT_FDCWD, "dev/pts");
+	/* one call, where the newer ones would be seven */
+	return mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+		       "mode=0620,ptmxmode=0666,max=64") < 0
+		       ? -errno
+		       : 0;
 }
 
 /*
@@ -507,9 +503,11 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 	else
 		STEP("take the root", enter_root(root_fd));
 	STEP("put the limited file system", put_scratch(scratch_fd));
-	STEP("make /dev/pts", spec->terminal ? make_terminals() : 0);
+	STEP("make /dev/pts", make_terminals());
 	STEP("close the root", writable ? 0 : close_root(root_fd));
+	STEP("tell the limits", nc_told_make(scratch_fd));
 	STEP("make /proc", make_proc(writable));
+	STEP("cover /proc/meminfo", nc_told_cover());
 	STEP("put binds", put_binds(spec, ret_step));
 	STEP("close the root", writable ? close_root(root_fd) : 0);
 	STEP("leave the host's tree", leave_host());

@@ -55,6 +55,7 @@ static const struct nc_fence_path container_paths[] = {
 	{"/dev/random", NC_FENCE_DEVICE},
 	{"/dev/urandom", NC_FENCE_DEVICE},
 	{"/dev/tty", NC_FENCE_DEVICE},
+	{"/dev/pts", NC_FENCE_DEVICE}, /* the box's own; the host's terminals are others' */
 	/* a program may rename its threads and adjust itself through its own entries */
 	{"/proc", NC_FENCE_PROC},
 };

@@ -179,8 +179,8 @@ static bool is_usual(const struct nc_box_pending *pending)
 {
 	const struct nc_box_order *order = pending ? &pending->order : NULL;
 
-	return !order || (!(order->flags & (NC_ORDER_TTY | NC_ORDER_HOME | NC_ORDER_IMAGE)) &&
-				 order->n_layers == 0 && order->n_binds == 0);
+	return !order ||
+	       (!(order->flags & NC_ORDER_IMAGE) && order->n_layers == 0 && order->n_binds == 0);
 }
 
 /*
@@ -222,7 +222,6 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
-	spec->terminal = (pending->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)) != 0;
 	fds = pending->fds + streams_of(&pending->order);
 	if (pending->order.flags & NC_ORDER_IMAGE) {
 		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
@@ -483,10 +482,6 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 			paths[n] = (struct nc_fence_path){scratch[n], NC_FENCE_WRITE};
 		}
 	}
-	/* the container's own; the host's terminals are others' */
-	if (box->end.tier == NC_BOX_CONTAINER && box->first &&
-		(box->first->order.flags & (NC_ORDER_TTY | NC_ORDER_HOME)))
-		paths[n++] = (struct nc_fence_path){"/dev/pts", NC_FENCE_DEVICE};
 	for (size_t i = 0; box->first && i < box->first->order.n_layers; i++)
 		if (box->first->order.layer_writable[i])
 			paths[n++] = (struct nc_fence_path){layer_places[i], NC_FENCE_WRITE};

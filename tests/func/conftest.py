@@ -95,6 +95,22 @@ def programs():
 
 
 @pytest.fixture
+def nacre_by(nacre, programs, tmp_path):
+    """What runs nacre by "root", or by "user": somebody who owns nothing."""
+    def user(*args):
+        return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", programs / "nacre", *map(str, args)],
+                              env=environment(tmp_path), cwd="/", capture_output=True, text=True, timeout=60)
+
+    def find(name):
+        if name == "root":
+            return nacre
+        open_way(tmp_path)
+        tmp_path.chmod(0o777)
+        return user
+    return find
+
+
+@pytest.fixture
 def user_namespaces():
     """For tests of what a host with user namespaces must answer; a chroot, for one, has none."""
     if subprocess.run(["unshare", "--user", "--map-root-user", "true"], capture_output=True).returncode != 0:

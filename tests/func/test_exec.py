@@ -143,8 +143,9 @@ import getpass, os, socket
 assert os.getuid() == 1000 and getpass.getuser() == "sandbox" and os.getcwd() == "/workspace"
 assert socket.gethostname() == "nacre"
 assert sorted(os.listdir("/dev")) == sorted(
-    "fd full null random shm stderr stdin stdout tty urandom zero".split()), os.listdir("/dev")
-for path in ("/home", "/sys", "/run", "/boot", "/etc/shadow", "/var/log", "/opt", "/srv"):
+    "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero".split()), os.listdir("/dev")
+assert sorted(os.listdir("/sys")) == ["cgroups", "devices", "fs"] and os.listdir("/sys/fs") == ["cgroup"]
+for path in ("/home", "/run", "/boot", "/etc/shadow", "/var/log", "/opt", "/srv"):
     assert not os.path.exists(path), path
 assert os.listdir("/root") == [] or not os.access("/root", os.R_OK)
 for path in ("/", "/usr", "/etc", "/dev", "/proc"):

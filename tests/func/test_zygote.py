@@ -153,7 +153,7 @@ PROGRAMS = {
     "time_zone": "import os, time\nprint(time.tzname, time.localtime(0).tm_hour)\nos.environ['TZ'] = 'Asia/Tokyo'; time.tzset(); print(time.localtime(0).tm_hour)",
     "locale": "import locale, sys\nprint(locale.getpreferredencoding(), sys.getfilesystemencoding(), locale.getlocale())",
     "ids": "import os\nprint(os.getpid(), os.getppid(), os.getuid(), os.getgid(), os.getgroups(), os.getpgid(0) == os.getsid(0) == os.getpid(), os.umask(0))",
-    "rlimits": "import resource\nprint([(n, resource.getrlimit(getattr(resource, n))) for n in sorted(dir(resource)) if n.startswith('RLIMIT_')])",
+    "rlimits": "import resource\nprint([(n, resource.getrlimit(getattr(resource, n))) for n in sorted(dir(resource)) if n.startswith('RLIMIT_') and n not in ('RLIMIT_DATA', 'RLIMIT_NPROC')])",
     "descriptors": "import os\nprint([fd for fd in range(200) if os.path.exists(f'/proc/self/fd/{fd}')])",
     "held": "import re\nprint(re.findall(r'(?:NoNewPrivs|Seccomp|Cap\\w+|Groups|NSpid):.*', open('/proc/self/status').read()))",
     "dumpable": "import ctypes\nprint(ctypes.CDLL(None).prctl(3), open('/proc/self/comm').read(), open('/proc/self/oom_score_adj').read())",

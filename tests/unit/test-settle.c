@@ -114,7 +114,7 @@ static void what_is_given_wins(void **state)
 	struct nc_word_list list = NC_WORD_LIST;
 
 	(void)state;
-	nc_env_fill(&list, "/w", "/t", given);
+	nc_env_fill(&list, &(struct nc_env_place){"/w", "/t", NC_BOX_CONTAINER, 0}, given);
 	assert_int_equal(list.count, 7);
 	assert_true(has_word(&list, "HOME=/w"));
 	assert_true(has_word(&list, "TMPDIR=/t"));
@@ -125,9 +125,37 @@ static void what_is_given_wins(void **state)
 	nc_buf_done(&list.buf);
 }
 
+static void node_is_told_its_heap(void **state)
+{
+	static const char small[] = "NODE_OPTIONS=--max-old-space-size=128";
+	static const char *const none[] = {NULL};
+	static const char *const own[] = {"NODE_OPTIONS=--no-warnings", NULL};
+	static const struct {
+		struct nc_env_place place;
+		const char *const *given;
+		bool told;
+	} cases[] = {
+		{{"/w", "/t", NC_BOX_CONTAINER, 256U << 20}, none, true},
+		{{"/w", "/t", NC_BOX_PROCESS, 256U << 20}, none, true},
+		{{"/w", "/t", NC_BOX_CONTAINER, 512U << 20}, none, false}, /* it sees that itself */
+		{{"/w", "/t", NC_BOX_CONTAINER, 0}, none, false},
+		{{"/w", "/t", NC_BOX_CONTAINER, 256U << 20}, own, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct nc_word_list list = NC_WORD_LIST;
+
+		nc_env_fill(&list, &cases[i].place, cases[i].given);
+		assert_int_equal(has_word(&list, small), cases[i].told);
+		nc_buf_done(&list.buf);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(node_is_told_its_heap),
 		cmocka_unit_test(named_limits_are_held_or_refused),
 		cmocka_unit_test(the_place_depends_on_the_tier),
 		cmocka_unit_test(a_container_needs_a_user_namespace),
