@@ -5,6 +5,7 @@ tenant runs warm Python over HTTP. Its p99 beside the quiet one of the same run,
 """
 
 import base64
+import collections
 import json
 import os
 import pathlib
@@ -44,13 +45,15 @@ def tree(pid):
 
 
 def pss(pid):
-    total = 0
+    """MiB of all of them, and of each name."""
+    names = collections.Counter()
     for process in tree(pid):
         try:
-            total += int(next(line.split()[1] for line in open(f"/proc/{process}/smaps_rollup") if line.startswith("Pss:")))
+            name = pathlib.Path(f"/proc/{process}/comm").read_text().strip()
+            names[name] += int(next(line.split()[1] for line in open(f"/proc/{process}/smaps_rollup") if line.startswith("Pss:"))) / 1024
         except (OSError, StopIteration):
             pass
-    return total / 1024
+    return sum(names.values()), names
 
 
 class Attack:
@@ -145,12 +148,12 @@ def main():
             good, bad = daemon.key("--tenant", "good", "--role", "execute"), daemon.key("--tenant", "bad", "--role", "execute")
             time.sleep(1.5)
             client = Client(daemon, good)
-            errors, highest = [], 0
+            errors, highest = [], (0, {})
             sandbox = daemon.ask("POST", "/v1/sandboxes", {"timeout": 3600}, key=bad).json()["id"]
             daemon.ask("POST", f"/v1/sandboxes/{sandbox}/commands", {"command": "truncate -s 1T sparse"}, key=bad)
             work(client, 3, errors)
             quiet = work(client, QUIET, errors)
-            before = pss(daemon.process.pid)
+            before = pss(daemon.process.pid)[0]
             until = time.monotonic() + SECONDS
             attackers = [threading.Thread(target=Attack(daemon, bad, sandbox, until).run, args=(i,), daemon=True) for i in range(8)]
             for attacker in attackers:
@@ -159,20 +162,21 @@ def main():
             worker = threading.Thread(target=lambda: (busy.extend(work(client, SECONDS, errors)), done.set()))
             worker.start()
             while not done.is_set():
-                highest = max(highest, pss(daemon.process.pid))
+                highest = max(highest, pss(daemon.process.pid), key=lambda found: found[0])
                 time.sleep(0.5)
             for attacker in attackers:
                 attacker.join(30)
             time.sleep(10)
-            after = pss(daemon.process.pid)
+            after = pss(daemon.process.pid)[0]
             died = len([record for record in daemon.log() if record["message"] == "Listening"]) - 1
     text = "\n".join(["| what | quiet | attacked | bar |", "|---|---|---|---|",
                       f"| p50 ms | {percentile(quiet, 0.5):.2f} | {percentile(busy, 0.5):.2f} | |",
                       f"| p99 ms | {percentile(quiet, 0.99):.2f} | {percentile(busy, 0.99):.2f} ({percentile(busy, 0.99) / percentile(quiet, 0.99):.2f} x) | 3 x |",
                       f"| requests | {len(quiet)} | {len(busy)} | |", f"| errors | | {len(errors)} | 0 |",
-                      f"| PSS MiB | {before:.0f} | {highest:.0f} (+{highest - before:.0f}), 10 s later {after:.0f} (+{after - before:.0f}) | +128 |",
+                      f"| PSS MiB | {before:.0f} | {highest[0]:.0f} (+{highest[0] - before:.0f}), 10 s later {after:.0f} (+{after - before:.0f}) | +128 |",
                       f"| deaths of the daemon | | {died} | 0 |"])
     print(text)
+    print("most memory:", ", ".join(f"{name} {size:.0f}" for name, size in highest[1].most_common(5)))
     for error in errors[:5]:
         print(error)
     if given.write:

@@ -34,6 +34,7 @@ struct waiting {
 	unsigned int answers; /* that are still to come; the last one is the receipt */
 	int error;	      /* the first that a blob met */
 	bool hopeless;	      /* it cannot be told */
+	bool large;	      /* the recorder is busy with its blobs for a while */
 	struct waiting *next;
 };
 
@@ -47,6 +48,7 @@ struct nc_chronicle {
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
 	size_t n_ended;				/* that are in either list */
+	size_t n_large;				/* of those that are asked */
 	size_t n_open; /* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
 	bool silent; /* the one before did not answer, and this one has not said welcome */
@@ -54,6 +56,42 @@ struct nc_chronicle {
 };
 
 static void lose(struct nc_chronicle *chronicle);
+
+/* Takes it out of what the recorder was asked. */
+static struct waiting *unlink_asked(struct nc_chronicle *chronicle)
+{
+	struct waiting *waiting = chronicle->asked;
+
+	assert(waiting);
+	chronicle->asked = waiting->next;
+	if (!chronicle->asked)
+		chronicle->asked_end = &chronicle->asked;
+	chronicle->n_large -= waiting->large;
+	return waiting;
+}
+
+/*
+ * The place of the next to be told: the oldest, but of those with large blobs one at a time, so
+ * that nobody's receipt waits for all that another has printed. NULL: none may be now.
+ */
+static struct waiting **find_next(struct nc_chronicle *chronicle)
+{
+	struct waiting **place = &chronicle->waiting;
+
+	while (*place && (*place)->large && chronicle->n_large > 0)
+		place = &(*place)->next;
+	return *place ? place : NULL;
+}
+
+static struct waiting *unlink_waiting(struct nc_chronicle *chronicle, struct waiting **place)
+{
+	struct waiting *waiting = *place;
+
+	*place = waiting->next;
+	if (!*place)
+		chronicle->waiting_end = place;
+	return waiting;
+}
 
 static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json_t *receipt)
 {
@@ -67,22 +105,10 @@ static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json
 	free(waiting);
 }
 
-static struct waiting *unlink_first(struct waiting **first, struct waiting ***end)
-{
-	struct waiting *waiting = *first;
-
-	assert(waiting);
-	*first = waiting->next;
-	if (!*first)
-		*end = first;
-	return waiting;
-}
-
 void nc_chronicle_give_up(struct nc_chronicle *chronicle)
 {
 	while (chronicle->waiting)
-		settle(chronicle, unlink_first(&chronicle->waiting, &chronicle->waiting_end),
-			json_null());
+		settle(chronicle, unlink_waiting(chronicle, &chronicle->waiting), json_null());
 }
 
 /*
@@ -101,6 +127,7 @@ static void lose(struct nc_chronicle *chronicle)
 	chronicle->waiting = chronicle->asked;
 	chronicle->asked = NULL;
 	chronicle->asked_end = &chronicle->asked;
+	chronicle->n_large = 0;
 	chronicle->waiting_end = &chronicle->waiting;
 	while (*chronicle->waiting_end) {
 		struct waiting *waiting = *chronicle->waiting_end;
@@ -153,7 +180,7 @@ static void on_impatience(uv_timer_t *timer)
 		chronicle->say("nacre-recorder does not answer: replies go out without a receipt");
 	chronicle->silent = true;
 	while (chronicle->asked) {
-		struct waiting *first = unlink_first(&chronicle->asked, &chronicle->asked_end);
+		struct waiting *first = unlink_asked(chronicle);
 
 		settle(chronicle, first,
 			json_pack("{s:s, s:s}", "id", first->execution->id, "error",
@@ -220,20 +247,21 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 
 static void send_waiting(struct nc_chronicle *chronicle)
 {
+	struct waiting **next;
 	bool has_room = true;
 
 	if (chronicle->gone)
 		return;
-	while (chronicle->waiting &&
+	while ((next = find_next(chronicle)) &&
 		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX &&
 		(has_room = nc_record_has_room(chronicle->record))) {
-		struct waiting *waiting =
-			unlink_first(&chronicle->waiting, &chronicle->waiting_end);
+		struct waiting *waiting = unlink_waiting(chronicle, next);
 		int r;
 
 		waiting->next = NULL;
 		*chronicle->asked_end = waiting;
 		chronicle->asked_end = &waiting->next;
+		chronicle->n_large += waiting->large;
 		if (chronicle->asked == waiting)
 			be_patient(chronicle);
 		r = send_all(chronicle, waiting);
@@ -300,7 +328,7 @@ static void on_answer(void *context, int events)
 	if (event.error && !first->error)
 		first->error = event.error;
 	if (--first->answers == 0) {
-		settle(chronicle, unlink_first(&chronicle->asked, &chronicle->asked_end),
+		settle(chronicle, unlink_asked(chronicle),
 			receipt_json(first->execution, &event, event.error ? 0 : first->error));
 	}
 	be_patient(chronicle);
@@ -515,8 +543,10 @@ void nc_chronicle_end(
 		return;
 	}
 	chronicle->n_ended++;
-	*waiting = (struct waiting){
-		.execution = execution, .body = body, .times = times_of(execution, reply)};
+	*waiting = (struct waiting){.execution = execution,
+		.body = body,
+		.times = times_of(execution, reply),
+		.large = nc_execution_is_large(execution)};
 	note(chronicle, execution, reply);
 	*chronicle->waiting_end = waiting;
 	chronicle->waiting_end = &waiting->next;

@@ -2,15 +2,19 @@
 #include "server/intake.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "engine/analysts.h"
 #include "server/reply.h"
 
 /* Less is read at once: it takes less time than handing it over. */
 #define AT_ONCE_MAX (32U * 1024)
+/* What is read of more than this takes several times its size: one at a time. */
+#define LARGE_MIN (4U << 20)
 
 struct nc_intake {
 	uv_work_t work;
@@ -22,6 +26,8 @@ struct nc_intake {
 	void *what;
 	struct nc_study study;
 	bool works; /* in its thread */
+	bool large; /* it has the place for such */
+	bool waits; /* for that place */
 };
 
 static void unlink_intake(struct nc_intake *intake)
@@ -106,6 +112,30 @@ static void go_on(struct nc_intake *intake)
 
 /* ---- in a thread of libuv's ---- */
 
+static bool begin_work(struct nc_intake *intake);
+
+/* The place for large ones is free: the next is of another tenant than the last, if there is one.
+ */
+static void begin_next(struct nc_server *server, const char *last_tenant)
+{
+	struct nc_intake *oldest = NULL, *other = NULL; /* the list begins with the newest */
+
+	for (struct nc_intake *at = server->intakes; at; at = at->next) {
+		if (!at->waits)
+			continue;
+		oldest = at;
+		if (!nc_streq(at->exchange->caller.tenant, last_tenant))
+			other = at;
+	}
+	if (other)
+		oldest = other;
+	if (!oldest)
+		return;
+	oldest->waits = false;
+	if (!begin_work(oldest))
+		fail(oldest, -ENOMEM);
+}
+
 static void work(uv_work_t *request)
 {
 	struct nc_intake *intake = request->data;
@@ -115,12 +145,29 @@ static void work(uv_work_t *request)
 	nc_buf_done(&intake->body);
 }
 
+/* Another one may be read. */
+static void end_large(struct nc_intake *intake)
+{
+	struct nc_server *server = intake->server;
+	char tenant[NC_REQUEST_NAME_MAX + 1];
+
+	intake->large = false;
+	if (!server) /* that has gone */
+		return;
+	server->reads_large = false;
+	(void)snprintf(tenant, sizeof(tenant), "%s",
+		intake->exchange ? intake->exchange->caller.tenant : "");
+	begin_next(server, tenant);
+}
+
 static void on_worked(uv_work_t *request, int status)
 {
 	struct nc_intake *intake = request->data;
 
 	(void)status;
 	intake->works = false;
+	if (intake->large)
+		end_large(intake);
 	if (intake->exchange)
 		go_on(intake);
 	else
@@ -145,6 +192,17 @@ static void on_gone(struct nc_exchange *exchange)
 	abandon(exchange->keeper);
 }
 
+/* In a thread; false: there is no memory for that. */
+static bool begin_work(struct nc_intake *intake)
+{
+	struct nc_server *server = intake->server;
+
+	intake->works = uv_queue_work(server->setup.loop, &intake->work, work, on_worked) == 0;
+	intake->large = intake->works && intake->body.size > LARGE_MIN;
+	server->reads_large = server->reads_large || intake->large;
+	return intake->works;
+}
+
 void nc_intake_begin(
 	struct nc_server *server, struct nc_exchange *exchange, const struct nc_intake_plan *plan)
 {
@@ -164,9 +222,8 @@ void nc_intake_begin(
 	server->intakes = intake;
 	exchange->keeper = intake;
 	exchange->gone = on_gone;
-	intake->works = intake->body.size > AT_ONCE_MAX &&
-			uv_queue_work(server->setup.loop, &intake->work, work, on_worked) == 0;
-	if (intake->works)
+	intake->waits = intake->body.size > LARGE_MIN && server->reads_large;
+	if (intake->waits || (intake->body.size > AT_ONCE_MAX && begin_work(intake)))
 		return;
 	intake->what = plan->read(nc_buf_text(&intake->body), intake->body.size);
 	go_on(intake);
@@ -174,8 +231,14 @@ void nc_intake_begin(
 
 void nc_intakes_drop(struct nc_server *server)
 {
-	while (server->intakes)
-		abandon(server->intakes);
+	while (server->intakes) {
+		struct nc_intake *intake = server->intakes;
+		bool works = intake->works;
+
+		abandon(intake);
+		if (works) /* it is freed when its thread is done */
+			intake->server = NULL;
+	}
 }
 
 /* ---- JSON ---- */

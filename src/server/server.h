@@ -74,6 +74,7 @@ struct nc_server {
 	struct nc_sandboxes *sandboxes;
 	struct nc_wait *waits;	     /* exchanges that wait for one */
 	struct nc_intake *intakes;   /* of bodies */
+	bool reads_large;	     /* one of them, at a time */
 	struct nc_writing *writings; /* of replies */
 	struct nc_analysts *analysts;
 	struct nc_turns *turns;

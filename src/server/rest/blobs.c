@@ -1,4 +1,5 @@
-/* What the history keeps of code and output: read piece by piece, no faster than the client takes it. */
+/* What the history keeps of code and output: read piece by piece, no faster than the client takes
+ * it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,8 @@ static void answer_first(struct blob *blob, const json_t *answer)
 		blob_free(blob);
 		nc_problem(exchange, 500, "internal_error", NULL, NULL, "Out of memory");
 	} else if (blob->at == blob->whole) {
-		nc_reply_bytes(exchange, 200, TYPE, blob->piece ? blob->piece : "", blob->piece_size);
+		nc_reply_bytes(
+			exchange, 200, TYPE, blob->piece ? blob->piece : "", blob->piece_size);
 		blob_free(blob);
 	} else {
 		blob->answered = true;
