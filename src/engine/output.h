@@ -37,4 +37,10 @@ bool nc_output_is_cut(const struct nc_output *output);
 int nc_output_text(const struct nc_output *output, struct nc_buf *ret_text);
 json_t *nc_output_json(const struct nc_output *output);
 
+/*
+ * Sets `name` to the text; if that is not UTF-8, so that characters were replaced in it, also
+ * `name`_base64 to its bytes. -ENOMEM.
+ */
+int nc_output_set(const struct nc_output *output, json_t *object, const char *name);
+
 #endif

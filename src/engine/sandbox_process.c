@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/denials.h"
 #include "engine/hooks.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
@@ -429,6 +430,13 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(
 			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
+	/* what a program that runs already takes comes in pieces */
+	if (r == 0 && (spec.terminal || spec.keeps_input) && spec.input &&
+		strlen(spec.input) > NC_COMMAND_PENDING_MAX)
+		r = nc_err_set(err, -E2BIG,
+			"input: with keep_input or terminal at most %u bytes; send the rest to "
+			".../input",
+			NC_COMMAND_PENDING_MAX);
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
@@ -503,15 +511,26 @@ static int add_end(const struct nc_process *process, json_t *object)
 {
 	const struct nc_box_end *end = &process->end;
 	bool failed = process->failure.code < 0;
-	json_t *none = json_null();
+	json_t *none = json_null(), *denials = json_array();
+	char why[sizeof(process->failure.message)] = "";
 	int r = 0;
 
+	if (failed)
+		(void)snprintf(why, sizeof(why), "%s", process->failure.message);
+	else
+		nc_denials_explain(end, why, sizeof(why));
 	r |= json_object_set_new(
 		object, "status", json_string(failed ? "error" : nc_outcome_status(end)));
 	r |= json_object_set_new(object, "exit_code", failed ? none : nc_outcome_code(end));
 	r |= json_object_set_new(object, "signal", failed ? none : nc_outcome_signal(end));
-	r |= json_object_set_new(
-		object, "error", failed ? json_string(process->failure.message) : none);
+	r |= json_object_set_new(object, "error", *why ? nc_json_text(why, strlen(why)) : none);
+	r |= failed ? 0 : nc_denials_add_end(denials, end);
+	r |= json_object_set_new(object, "denials", denials);
+	if (!failed)
+		r |= json_object_set_new(object, "strength",
+			nc_outcome_strength(
+				&nc_engine_setup(process->sandbox->all->setup.engine)->spawn->host,
+				end));
 	if (!failed)
 		r |= json_object_set_new(object, "usage",
 			nc_outcome_usage(end, process->output_bytes, process->birth_ns));
@@ -530,10 +549,8 @@ json_t *nc_process_json(const struct nc_process *process, bool with_output)
 	if (r == 0 && !process->running)
 		r = add_end(process, object);
 	if (r == 0 && with_output) {
-		r |= json_object_set_new(
-			object, "stdout", nc_output_json(&process->output[NC_STREAM_OUTPUT]));
-		r |= json_object_set_new(
-			object, "stderr", nc_output_json(&process->output[NC_STREAM_ERROR]));
+		r |= nc_output_set(&process->output[NC_STREAM_OUTPUT], object, "stdout");
+		r |= nc_output_set(&process->output[NC_STREAM_ERROR], object, "stderr");
 		r |= json_object_set_new(object, "truncated",
 			json_boolean(nc_output_is_cut(&process->output[NC_STREAM_OUTPUT]) ||
 				     nc_output_is_cut(&process->output[NC_STREAM_ERROR])));
