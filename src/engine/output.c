@@ -200,3 +200,8 @@ int nc_output_set(const struct nc_output *output, json_t *object, const char *na
 		       ? -ENOMEM
 		       : 0;
 }
+
+size_t nc_output_held(const struct nc_output *output)
+{
+	return output->head.capacity + (output->tail ? tail_max(output) : 0);
+}

@@ -26,6 +26,9 @@ void nc_output_done(struct nc_output *output);
 
 void nc_output_add(struct nc_output *output, const char *data, size_t size);
 
+/* The memory that it takes here. */
+size_t nc_output_held(const struct nc_output *output);
+
 /* Nothing follows: whether everything is there, in the head or in whole_fd, which is sealed then.
  */
 bool nc_output_seal(struct nc_output *output);

@@ -62,10 +62,67 @@ void nc_process_free(struct nc_process *process)
 	free(process);
 }
 
+/* Memory for what the commands of a sandbox have printed. */
+static size_t held_by(const struct nc_sandbox *sandbox)
+{
+	size_t sum = 0;
+
+	for (const struct nc_process *p = sandbox->processes; p; p = p->next)
+		for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+			sum += nc_output_held(&p->output[i]);
+	return sum;
+}
+
+/* Forgets the one that ended first, and returns whether there was one beside the newest. */
+static bool forget_oldest(struct nc_sandbox *sandbox)
+{
+	struct nc_process **oldest = NULL, *process;
+
+	for (struct nc_process **place = &sandbox->processes; *place; place = &(*place)->next)
+		if (!(*place)->running && !(*place)->awaited && *place != sandbox->processes)
+			oldest = place;
+	if (!oldest)
+		return false;
+	process = *oldest;
+	*oldest = process->next;
+	nc_process_free(process);
+	return true;
+}
+
+/* What a tenant has remembered in all of its sandboxes, and which of them has most. */
+static size_t held_for(const struct nc_sandbox *sandbox, struct nc_sandbox **ret_most)
+{
+	size_t sum = 0, most = 0;
+
+	for (struct nc_sandbox *s = sandbox->all->list; s; s = s->next) {
+		size_t held = nc_streq(s->tenant, sandbox->tenant) ? held_by(s) : 0;
+
+		sum += held;
+		if (held < most || held == 0)
+			continue;
+		most = held;
+		*ret_most = s;
+	}
+	return sum;
+}
+
+/* What was printed is the tenant's: it has so much memory for that, and the oldest goes. */
+static void bound_output(struct nc_sandbox *sandbox)
+{
+	struct nc_sandbox *most = NULL;
+
+	while (held_by(sandbox) > NC_SANDBOX_HELD_MAX && forget_oldest(sandbox))
+		;
+	while (held_for(sandbox, &most) > NC_TENANT_HELD_MAX && most && forget_oldest(most))
+		;
+}
+
 /* Only so many that have ended are remembered. */
 static void forget_old(struct nc_sandbox *sandbox)
 {
 	size_t n = 0;
+
+	bound_output(sandbox);
 
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
@@ -419,6 +476,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	cleanup_process_spec struct nc_process_spec spec = {0};
 	struct nc_word_list argv = NC_WORD_LIST, env = NC_WORD_LIST;
 	struct nc_process *process = NULL;
+	struct nc_sandbox *most = NULL;
 	struct nc_box_order order;
 	int r = nc_process_spec_read(json_incref(body), &spec, faults);
 
@@ -437,6 +495,11 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 			"input: with keep_input or terminal at most %u bytes; send the rest to "
 			".../input",
 			NC_COMMAND_PENDING_MAX);
+	if (r == 0 && held_for(sandbox, &most) > NC_TENANT_HELD_MAX)
+		r = nc_err_set(err, -EAGAIN,
+			"What commands of the tenant have printed takes %u MiB: wait for one to "
+			"end",
+			NC_TENANT_HELD_MAX >> 20);
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
