@@ -34,30 +34,36 @@ int nc_clock_left_ms(uint64_t deadline_ns)
 }
 
 /* Writes the seconds and returns their length; the caller adds the fraction. */
-static size_t stamp_seconds(char *out, size_t size, struct timespec *ret_now)
+static size_t stamp_seconds(char *out, size_t size, time_t seconds)
 {
 	struct tm parts;
-	int r = clock_gettime(CLOCK_REALTIME, ret_now);
-	const struct tm *filled = gmtime_r(&ret_now->tv_sec, &parts);
+	const struct tm *filled = gmtime_r(&seconds, &parts);
 
-	assert(r == 0 && filled);
+	assert(filled);
 	return strftime(out, size, "%Y-%m-%dT%H:%M:%S", &parts);
 }
 
 void nc_clock_stamp(char out[static NC_CLOCK_STAMP_SIZE])
 {
 	struct timespec now;
-	size_t size = stamp_seconds(out, NC_CLOCK_STAMP_SIZE, &now);
+	int r = clock_gettime(CLOCK_REALTIME, &now);
+	size_t size;
 
+	assert(r == 0);
+	size = stamp_seconds(out, NC_CLOCK_STAMP_SIZE, now.tv_sec);
 	(void)snprintf(out + size, NC_CLOCK_STAMP_SIZE - size, ".%03uZ",
 		(unsigned int)(now.tv_nsec / 1000000) % 1000);
 }
 
 void nc_clock_stamp_ns(char out[static NC_CLOCK_STAMP_NS_SIZE])
 {
-	struct timespec now;
-	size_t size = stamp_seconds(out, NC_CLOCK_STAMP_NS_SIZE, &now);
+	nc_clock_stamp_at(nc_clock_real_ns(), out);
+}
+
+void nc_clock_stamp_at(uint64_t real_ns, char out[static NC_CLOCK_STAMP_NS_SIZE])
+{
+	size_t size = stamp_seconds(out, NC_CLOCK_STAMP_NS_SIZE, (time_t)(real_ns / NC_NS_PER_S));
 
 	(void)snprintf(out + size, NC_CLOCK_STAMP_NS_SIZE - size, ".%09uZ",
-		(unsigned int)now.tv_nsec % 1000000000U);
+		(unsigned int)(real_ns % NC_NS_PER_S));
 }

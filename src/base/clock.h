@@ -26,4 +26,7 @@ void nc_clock_stamp(char out[static NC_CLOCK_STAMP_SIZE]);
 #define NC_CLOCK_STAMP_NS_SIZE 31
 void nc_clock_stamp_ns(char out[static NC_CLOCK_STAMP_NS_SIZE]);
 
+/* The same of another moment: nanoseconds since 1970. */
+void nc_clock_stamp_at(uint64_t real_ns, char out[static NC_CLOCK_STAMP_NS_SIZE]);
+
 #endif

@@ -20,7 +20,7 @@
 #include "base/limits.h"
 #include "box/poll.h"
 
-#define CHUNK 65536
+#define CHUNK NC_COMMAND_PENDING_MAX
 /* Everything in the box is dead: who else could still write? */
 #define DRAIN_MS 2000
 

@@ -14,6 +14,9 @@ struct nc_command;
 
 enum nc_stream { NC_STREAM_OUTPUT, NC_STREAM_ERROR, NC_STREAM_MAX };
 
+/* What an interactive command is given at most before it reads any of it. */
+#define NC_COMMAND_PENDING_MAX 65536U
+
 /* One command: what is ordered, and whom to tell. */
 struct nc_command_spec {
 	const struct nc_box_order *order; /* copied but for its words, which go out at once */

@@ -14,8 +14,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/parse.h"
@@ -41,6 +43,9 @@
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
 #define SANDBOXES_MAX 2000
+/* For an address that is in use. */
+#define LISTEN_WAIT_NS (10 * NC_NS_PER_S)
+#define LISTEN_PAUSE_NS (50 * 1000 * 1000)
 /* For the spawner, above the most that draining may take. */
 #define PATIENCE_S 4000
 #define HEAD_MS 10000
@@ -123,6 +128,27 @@ static int choose_state(struct nacre_err *err)
 		       : 0;
 }
 
+/*
+ * The address may be that of a daemon which was killed: its sockets stay for as long as it takes
+ * those that it leaves behind to end.
+ */
+static int listen_on(const char *address, bool *ret_local, struct nacre_err *err)
+{
+	const struct timespec pause = {.tv_nsec = LISTEN_PAUSE_NS};
+	uint64_t until = nc_clock_ns() + LISTEN_WAIT_NS;
+	bool said = false;
+	int r;
+
+	while ((r = nc_listen_open(address, ret_local, err)) == -EADDRINUSE &&
+		nc_clock_ns() < until) {
+		if (!said)
+			say("The address is in use: waiting for whoever has it to end");
+		said = true;
+		(void)nanosleep(&pause, NULL);
+	}
+	return r;
+}
+
 static int open_listeners(struct opened *opened, struct nacre_err *err)
 {
 	bool local;
@@ -140,7 +166,7 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 	for (size_t i = 0; i < arg_listen.count; i++) {
 		if (opened->n_listen_fds == LISTENERS_MAX)
 			return nc_err_set(err, -EINVAL, "At most %d sockets listen", LISTENERS_MAX);
-		r = nc_listen_open(arg_listen.words[i], &local, err);
+		r = listen_on(arg_listen.words[i], &local, err);
 		if (r < 0)
 			return r;
 		opened->listen_fd[opened->n_listen_fds++] = r;

@@ -2,6 +2,7 @@
 #include "engine/bounds.h"
 
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "policy/book.h"
 
@@ -45,7 +46,16 @@ int nc_bounds_check(const struct nc_terms *terms, const struct nc_request_limits
 	const char **ret_name, struct nacre_err *err)
 {
 	struct ceiling ceilings[CEILINGS];
+	struct rlimit host; /* boxes have that of their spawner, which is ours */
 
+	if (named->open_files.given && getrlimit(RLIMIT_NOFILE, &host) == 0 &&
+		named->open_files.value > host.rlim_max) {
+		*ret_name = "open_files";
+		return nc_err_set(err, -EPERM,
+			"limits.open_files: %llu is more than this host allows: at most %llu",
+			(unsigned long long)named->open_files.value,
+			(unsigned long long)host.rlim_max);
+	}
 	find_ceilings(terms, named, NULL, ceilings);
 	for (size_t i = 0; i < CEILINGS; i++) {
 		const struct ceiling *c = &ceilings[i];

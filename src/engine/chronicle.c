@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -464,15 +465,19 @@ char *nc_chronicle_line(const struct nc_execution *execution, const json_t *repl
 	const struct nc_step_state *said = nc_execution_last(execution);
 	const json_t *usage = json_object_get(reply, "usage");
 	const char *code = execution->code;
-	cleanup_json json_t *body = json_pack("{s:s, s:s, s:I, s:O?, s:f, s:O?, s:O?}",
-		"request_id", execution->request.id, "tenant", execution->request.tenant, "started",
-		(json_int_t)execution->started_ns, "wall_seconds",
-		json_object_get(usage, "wall_seconds"), "cpu_seconds",
+	char started[NC_CLOCK_STAMP_NS_SIZE] = "";
+	cleanup_json json_t *body = NULL;
+
+	if (execution->started_ns > 0)
+		nc_clock_stamp_at(execution->started_ns, started);
+	body = json_pack("{s:s, s:s, s:s?, s:O?, s:f, s:O?, s:O?}", "request_id",
+		execution->request.id, "tenant", execution->request.tenant, "started",
+		*started ? started : NULL, "wall_seconds", json_object_get(usage, "wall_seconds"),
+		"cpu_seconds",
 		json_real_value(json_object_get(usage, "cpu_user_seconds")) +
 			json_real_value(json_object_get(usage, "cpu_system_seconds")),
 		"memory_peak_bytes", json_object_get(usage, "memory_peak_bytes"), "disk_bytes",
 		json_object_get(usage, "disk_bytes"));
-
 	if (!body || !code)
 		return NULL;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)

@@ -2,6 +2,7 @@
 #include "engine/denials.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -65,4 +66,24 @@ int nc_denials_add_report(json_t *list, const struct nc_report *report)
 		r = nc_denials_add(list, &denial);
 	}
 	return r;
+}
+
+void nc_denials_explain(const struct nc_box_end *end, char *out, size_t size)
+{
+	enum nc_denial_limit limit = nc_denials_limit(end);
+	struct nc_denial denial;
+
+	out[0] = '\0';
+	if (limit != NC_DENIAL_LIMIT_MAX) {
+		nc_denial_of_limit(limit, 1, &denial);
+		(void)snprintf(out, size, "%s", denial.message);
+	} else if (end->cause == NC_CAUSE_CANCEL) {
+		(void)snprintf(out, size, "It was cancelled");
+	} else if (end->signal) {
+		(void)snprintf(out, size, "It was ended by signal %u (%s)", end->signal,
+			sigabbrev_np((int)end->signal) ? sigabbrev_np((int)end->signal)
+						       : "unknown");
+	} else if (end->code) {
+		(void)snprintf(out, size, "It exited with status %u", end->code);
+	}
 }

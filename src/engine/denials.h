@@ -14,4 +14,7 @@ int nc_denials_add(json_t *list, const struct nc_denial *denial);
 int nc_denials_add_end(json_t *list, const struct nc_box_end *end);
 int nc_denials_add_report(json_t *list, const struct nc_report *report);
 
+/* Why it ended in another way than it should have, in a sentence; "": it ended well. */
+void nc_denials_explain(const struct nc_box_end *end, char *out, size_t size);
+
 #endif

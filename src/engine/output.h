@@ -26,6 +26,9 @@ void nc_output_done(struct nc_output *output);
 
 void nc_output_add(struct nc_output *output, const char *data, size_t size);
 
+/* The memory that it takes here. */
+size_t nc_output_held(const struct nc_output *output);
+
 /* Nothing follows: whether everything is there, in the head or in whole_fd, which is sealed then.
  */
 bool nc_output_seal(struct nc_output *output);
@@ -36,5 +39,11 @@ bool nc_output_is_cut(const struct nc_output *output);
 /* Head and tail with a line between that says how much is missing, never cut within a character. */
 int nc_output_text(const struct nc_output *output, struct nc_buf *ret_text);
 json_t *nc_output_json(const struct nc_output *output);
+
+/*
+ * Sets `name` to the text; if that is not UTF-8, so that characters were replaced in it, also
+ * `name`_base64 to its bytes. -ENOMEM.
+ */
+int nc_output_set(const struct nc_output *output, json_t *object, const char *name);
 
 #endif

@@ -48,26 +48,11 @@ static const char *status_of(const struct nc_execution *execution)
 /* The sentence for an end that the program did not choose. */
 static void explain_end(const struct nc_step_state *step, char *out, size_t size)
 {
-	enum nc_denial_limit limit = nc_denials_limit(&step->end);
-	struct nc_denial denial;
+	char why[256];
 
-	if (limit != NC_DENIAL_LIMIT_MAX) {
-		nc_denial_of_limit(limit, 1, &denial);
-		(void)snprintf(out, size, "%s%s", step->compiled_badly ? "Compiler: " : "",
-			denial.message);
-		return;
-	}
-	if (step->end.cause == NC_CAUSE_CANCEL) {
-		(void)snprintf(out, size, "It was cancelled");
-		return;
-	}
-	if (step->end.signal)
-		(void)snprintf(out, size, "It was ended by signal %u (%s)", step->end.signal,
-			sigabbrev_np((int)step->end.signal) ? sigabbrev_np((int)step->end.signal)
-							    : "unknown");
-	else
-		(void)snprintf(out, size, "%s exited with status %u",
-			step->compiled_badly ? "The compiler" : "It", step->end.code);
+	nc_denials_explain(&step->end, why, sizeof(why));
+	(void)snprintf(out, size, "%s%s", step->compiled_badly ? "Compiler: " : "",
+		*why ? why : "It did not end well");
 }
 
 static json_t *step_error(const struct nc_step_state *step)
@@ -360,20 +345,24 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 	bool ran = step->has_run || step->compiled_badly;
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
-	return json_pack("{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, "
-			 "s:o, s:o, s:o}",
+	cleanup_json json_t *value = json_pack(
+		"{s:s, s:s?, s:s, s:s, s:o, s:o, s:o, s:o, s:b, s:f, s:o, s:o, "
+		"s:o, s:o, s:o}",
 		"name", execution->request.step[i].name, "language",
 		step->runtime ? step->runtime->name : NULL, "language_reason",
 		step->language.reason, "status", ran ? step_status(step) : "skipped", "error",
-		ran ? step_error(step) : json_null(), "diagnostic", diagnostic_json(step), "output",
-		nc_output_json(&step->output[NC_STREAM_OUTPUT]), "stderr",
-		nc_output_json(&step->output[NC_STREAM_ERROR]), "exit_code",
-		ran ? nc_outcome_code(&step->end) : json_null(), "signal",
+		ran ? step_error(step) : json_null(), "diagnostic", diagnostic_json(step),
+		"exit_code", ran ? nc_outcome_code(&step->end) : json_null(), "signal",
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
 		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
 		findings, "suggested", suggested_json(step), "denials", step_denials(step),
 		"noticed", nc_hooks_noticed(step));
+
+	if (!value || nc_output_set(&step->output[NC_STREAM_OUTPUT], value, "output") < 0 ||
+		nc_output_set(&step->output[NC_STREAM_ERROR], value, "stderr") < 0)
+		return NULL;
+	return take_ptr(value);
 }
 
 json_t *nc_execution_name(const struct nc_execution *execution)
@@ -417,6 +406,7 @@ static int merge_steps(const struct nc_execution *execution, json_t *reply)
 	static const char *const shared[] = {"output", "stderr", "exit_code", "signal", "language",
 		"language_reason", "diagnostic", "findings", "suggested", "cached_program",
 		"noticed"};
+	static const char *const bytes[] = {"output_base64", "stderr_base64"}; /* seldom there */
 	const struct nc_step_state *last = nc_execution_last(execution);
 	json_t *steps = json_array();
 	json_t *said = json_array_get(steps, 0);
@@ -427,6 +417,9 @@ static int merge_steps(const struct nc_execution *execution, json_t *reply)
 	said = json_array_get(steps, last ? (size_t)(last - execution->step) : 0);
 	for (size_t i = 0; r == 0 && i < sizeof(shared) / sizeof(shared[0]); i++)
 		r = json_object_set(reply, shared[i], json_object_get(said, shared[i]));
+	for (size_t i = 0; r == 0 && i < sizeof(bytes) / sizeof(bytes[0]); i++)
+		if (json_object_get(said, bytes[i]))
+			r = json_object_set(reply, bytes[i], json_object_get(said, bytes[i]));
 	if (r == 0 && execution->request.is_workflow)
 		r = json_object_set(reply, "steps", steps);
 	json_decref(steps);

@@ -104,6 +104,14 @@ static int fill_env(struct nc_sandbox *sandbox)
 
 static void on_over(void *context, enum nc_reason reason, enum nc_policy_over how);
 
+/* What was found to be wrong, said of a part of the request that is refused for it. */
+static int refuse(struct nacre_err *err, const char *part)
+{
+	(void)nc_err_wrap(err, "%s", part);
+	err->code = -EPERM;
+	return -EPERM;
+}
+
 /* Terms, limits and order, from its spec; the tier is always container. */
 int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
@@ -112,7 +120,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		&sandbox->terms, err);
 
 	if (r < 0)
-		return nc_err_set(err, -EPERM, "policy: %s", err->message);
+		return refuse(err, "policy");
 	if (!engine->spawn->host.user_ns)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
@@ -135,7 +143,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_BOX_CONTAINER};
 	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
 	if (r < 0)
-		return nc_err_set(err, -EPERM, "%s", err->message);
+		return refuse(err, "limits");
 	sandbox->order.limits = sandbox->limits;
 	return fill_env(sandbox) < 0 ? nc_err_set(err, -ENOMEM, "Out of memory") : 0;
 }

@@ -15,6 +15,9 @@
 /* Processes of one sandbox that run at once, and that have ended and are still known. */
 #define NC_SANDBOX_RUNNING_MAX 32U
 #define NC_SANDBOX_ENDED_MAX 64U
+/* What they may have printed that is remembered, of one sandbox and of one tenant. */
+#define NC_SANDBOX_HELD_MAX (16U << 20)
+#define NC_TENANT_HELD_MAX (64U << 20)
 /* Work on files of one sandbox at once: each is a process, of which the spawner has so many. */
 #define NC_SANDBOX_TASKS_MAX 8U
 /* Who is told of one process at once. */

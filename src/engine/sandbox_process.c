@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
+#include "engine/denials.h"
 #include "engine/hooks.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
@@ -61,10 +62,67 @@ void nc_process_free(struct nc_process *process)
 	free(process);
 }
 
+/* Memory for what the commands of a sandbox have printed. */
+static size_t held_by(const struct nc_sandbox *sandbox)
+{
+	size_t sum = 0;
+
+	for (const struct nc_process *p = sandbox->processes; p; p = p->next)
+		for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+			sum += nc_output_held(&p->output[i]);
+	return sum;
+}
+
+/* Forgets the one that ended first, and returns whether there was one beside the newest. */
+static bool forget_oldest(struct nc_sandbox *sandbox)
+{
+	struct nc_process **oldest = NULL, *process;
+
+	for (struct nc_process **place = &sandbox->processes; *place; place = &(*place)->next)
+		if (!(*place)->running && !(*place)->awaited && *place != sandbox->processes)
+			oldest = place;
+	if (!oldest)
+		return false;
+	process = *oldest;
+	*oldest = process->next;
+	nc_process_free(process);
+	return true;
+}
+
+/* What a tenant has remembered in all of its sandboxes, and which of them has most. */
+static size_t held_for(const struct nc_sandbox *sandbox, struct nc_sandbox **ret_most)
+{
+	size_t sum = 0, most = 0;
+
+	for (struct nc_sandbox *s = sandbox->all->list; s; s = s->next) {
+		size_t held = nc_streq(s->tenant, sandbox->tenant) ? held_by(s) : 0;
+
+		sum += held;
+		if (held < most || held == 0)
+			continue;
+		most = held;
+		*ret_most = s;
+	}
+	return sum;
+}
+
+/* What was printed is the tenant's: it has so much memory for that, and the oldest goes. */
+static void bound_output(struct nc_sandbox *sandbox)
+{
+	struct nc_sandbox *most = NULL;
+
+	while (held_by(sandbox) > NC_SANDBOX_HELD_MAX && forget_oldest(sandbox))
+		;
+	while (held_for(sandbox, &most) > NC_TENANT_HELD_MAX && most && forget_oldest(most))
+		;
+}
+
 /* Only so many that have ended are remembered. */
 static void forget_old(struct nc_sandbox *sandbox)
 {
 	size_t n = 0;
+
+	bound_output(sandbox);
 
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
@@ -418,6 +476,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	cleanup_process_spec struct nc_process_spec spec = {0};
 	struct nc_word_list argv = NC_WORD_LIST, env = NC_WORD_LIST;
 	struct nc_process *process = NULL;
+	struct nc_sandbox *most = NULL;
 	struct nc_box_order order;
 	int r = nc_process_spec_read(json_incref(body), &spec, faults);
 
@@ -429,6 +488,18 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(
 			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
+	/* what a program that runs already takes comes in pieces */
+	if (r == 0 && (spec.terminal || spec.keeps_input) && spec.input &&
+		strlen(spec.input) > NC_COMMAND_PENDING_MAX)
+		r = nc_err_set(err, -E2BIG,
+			"input: with keep_input or terminal at most %u bytes; send the rest to "
+			".../input",
+			NC_COMMAND_PENDING_MAX);
+	if (r == 0 && held_for(sandbox, &most) > NC_TENANT_HELD_MAX)
+		r = nc_err_set(err, -EAGAIN,
+			"What commands of the tenant have printed takes %u MiB: wait for one to "
+			"end",
+			NC_TENANT_HELD_MAX >> 20);
 	if (r == 0)
 		r = nc_sandbox_order(sandbox, 0, &order, err);
 	if (r < 0)
@@ -503,15 +574,26 @@ static int add_end(const struct nc_process *process, json_t *object)
 {
 	const struct nc_box_end *end = &process->end;
 	bool failed = process->failure.code < 0;
-	json_t *none = json_null();
+	json_t *none = json_null(), *denials = json_array();
+	char why[sizeof(process->failure.message)] = "";
 	int r = 0;
 
+	if (failed)
+		(void)snprintf(why, sizeof(why), "%s", process->failure.message);
+	else
+		nc_denials_explain(end, why, sizeof(why));
 	r |= json_object_set_new(
 		object, "status", json_string(failed ? "error" : nc_outcome_status(end)));
 	r |= json_object_set_new(object, "exit_code", failed ? none : nc_outcome_code(end));
 	r |= json_object_set_new(object, "signal", failed ? none : nc_outcome_signal(end));
-	r |= json_object_set_new(
-		object, "error", failed ? json_string(process->failure.message) : none);
+	r |= json_object_set_new(object, "error", *why ? nc_json_text(why, strlen(why)) : none);
+	r |= failed ? 0 : nc_denials_add_end(denials, end);
+	r |= json_object_set_new(object, "denials", denials);
+	if (!failed)
+		r |= json_object_set_new(object, "strength",
+			nc_outcome_strength(
+				&nc_engine_setup(process->sandbox->all->setup.engine)->spawn->host,
+				end));
 	if (!failed)
 		r |= json_object_set_new(object, "usage",
 			nc_outcome_usage(end, process->output_bytes, process->birth_ns));
@@ -530,10 +612,8 @@ json_t *nc_process_json(const struct nc_process *process, bool with_output)
 	if (r == 0 && !process->running)
 		r = add_end(process, object);
 	if (r == 0 && with_output) {
-		r |= json_object_set_new(
-			object, "stdout", nc_output_json(&process->output[NC_STREAM_OUTPUT]));
-		r |= json_object_set_new(
-			object, "stderr", nc_output_json(&process->output[NC_STREAM_ERROR]));
+		r |= nc_output_set(&process->output[NC_STREAM_OUTPUT], object, "stdout");
+		r |= nc_output_set(&process->output[NC_STREAM_ERROR], object, "stderr");
 		r |= json_object_set_new(object, "truncated",
 			json_boolean(nc_output_is_cut(&process->output[NC_STREAM_OUTPUT]) ||
 				     nc_output_is_cut(&process->output[NC_STREAM_ERROR])));

@@ -42,6 +42,7 @@ struct nc_job {
 	struct nc_job *next; /* older */
 	char id[NC_ID_SIZE], request[NC_ID_SIZE];
 	char tenant[NC_REQUEST_NAME_MAX + 1];
+	char name[NC_REQUEST_NAME_MAX + 1]; /* the request's own id; "": it has none */
 	char created[NC_CLOCK_STAMP_SIZE];
 	unsigned int flags;
 	struct nc_execution *execution; /* NULL: it has ended */
@@ -380,7 +381,10 @@ static int submit(struct nc_job *job, struct nc_request *request, struct nc_stud
 		.done = on_done};
 	struct nc_engine *engine = job->jobs->server->setup.engine;
 	const struct nc_box_limits *limits;
-	int r = nc_engine_submit(engine, request, study->terms ? study : NULL, -EBADF, &listener,
+	int r;
+
+	(void)snprintf(job->name, sizeof(job->name), "%s", request->id);
+	r = nc_engine_submit(engine, request, study->terms ? study : NULL, -EBADF, &listener,
 		&job->execution, err);
 
 	if (r < 0)
@@ -445,10 +449,15 @@ static bool is_of(const struct nc_job *job, const struct nc_caller *caller)
 
 struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id)
 {
-	for (struct nc_job *job = jobs->first; job; job = job->next)
+	struct nc_job *named = NULL; /* the newest that the caller has called so */
+
+	for (struct nc_job *job = jobs->first; job; job = job->next) {
 		if (nc_streq(job->id, id))
 			return is_of(job, caller) ? job : NULL;
-	return NULL;
+		if (!named && nc_streq(job->name, id) && is_of(job, caller))
+			named = job;
+	}
+	return named;
 }
 
 const char *nc_job_id(const struct nc_job *job)
@@ -465,8 +474,9 @@ static const char *state_of(const struct nc_job *job)
 
 static json_t *job_json(const struct nc_job *job)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s, s:s}", "id", job->id, "state", state_of(job),
-		"status", job->status[0] ? job->status : NULL, "created", job->created, "tenant",
+	return json_pack("{s:s, s:s?, s:s, s:s?, s:s, s:s}", "id", job->id, "request_id",
+		job->name[0] ? job->name : NULL, "state", state_of(job), "status",
+		job->status[0] ? job->status : NULL, "created", job->created, "tenant",
 		job->tenant);
 }
 

@@ -266,6 +266,7 @@ void nc_problem_err(struct nc_exchange *exchange, const struct nacre_err *err)
 		{-EOPNOTSUPP, 501, "not_supported", NULL},
 		{-ECONNRESET, 503, "unavailable", "Try again later"},
 		{-ENOSPC, 507, "no_space", NULL},
+		{-E2BIG, 413, "too_large", "Send less"},
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

@@ -18,19 +18,21 @@
 
 #define INDEX_NAME "index.db"
 /* Changes with the tables: an index of another version is thrown away. */
-#define INDEX_VERSION "2"
+#define INDEX_VERSION "3"
 
 static const char schema[] =
 	"DROP TABLE IF EXISTS place; DROP TABLE IF EXISTS execution;"
 	"CREATE TABLE place (segment INTEGER, offset INTEGER, hash TEXT);"
 	"CREATE TABLE execution (id TEXT, run TEXT, seq INTEGER, hash TEXT, opened TEXT, time TEXT,"
-	" status TEXT, language TEXT, tier TEXT, risk TEXT, tenant TEXT, exit_code INTEGER,"
+	" status TEXT, language TEXT, tier TEXT, risk TEXT, tenant TEXT, request_id TEXT,"
+	" exit_code INTEGER,"
 	" wall_seconds REAL, cpu_seconds REAL, memory_peak_bytes INTEGER, body TEXT,"
 	" PRIMARY KEY (id, run)) WITHOUT ROWID;"
 	"CREATE INDEX by_seq ON execution (seq);"
 	"CREATE INDEX by_status ON execution (status, seq);"
 	"CREATE INDEX by_language ON execution (language, seq);"
 	"CREATE INDEX by_tenant ON execution (tenant, seq);"
+	"CREATE INDEX by_request ON execution (request_id, seq);"
 	"PRAGMA user_version = " INDEX_VERSION ";";
 
 enum statement {
@@ -48,7 +50,7 @@ enum statement {
 static const char *const texts[STATEMENT_MAX] = {
 	[FIND] = "SELECT body, opened FROM execution WHERE id = ?1 AND run = ?2",
 	[STORE] = "INSERT OR REPLACE INTO execution VALUES"
-		  " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+		  " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
 	[RETIRE] = "DELETE FROM execution WHERE seq < ?1",
 	[GET_PLACE] = "SELECT segment, offset, hash FROM place",
 	[CLEAR_PLACE] = "DELETE FROM place",
@@ -58,7 +60,7 @@ static const char *const texts[STATEMENT_MAX] = {
 		 " AND (?3 IS NULL OR language = ?3) AND (?5 IS NULL OR tenant = ?5)"
 		 " AND (?6 IS NULL OR seq < ?6) ORDER BY seq DESC LIMIT ?4",
 	[SHOW] = "SELECT id, run, seq, hash, opened, time, status, body FROM execution"
-		 " WHERE id = ?1 ORDER BY seq",
+		 " WHERE id = ?1 OR (request_id = ?1 AND ?1 <> '') ORDER BY id = ?1, seq",
 };
 
 struct nc_history {
@@ -261,7 +263,8 @@ static json_t *find_body(
 static int store(struct nc_history *history, const json_t *line, const char *run_name,
 	const char *opened, const json_t *body, const char *hash)
 {
-	static const char *const columns[] = {"status", "language", "tier", "risk", "tenant"};
+	static const char *const columns[] = {
+		"status", "language", "tier", "risk", "tenant", "request_id"};
 	static const char *const numbers[] = {
 		"exit_code", "wall_seconds", "cpu_seconds", "memory_peak_bytes"};
 	sqlite3_stmt *statement = use(history, STORE);

@@ -51,7 +51,10 @@ struct nc_history_filter {
 int nc_history_list(struct nc_history *history, const struct nc_history_filter *filter,
 	json_t **ret_list, struct nacre_err *err);
 
-/* The same of one id, which several runs may have used; -ENOENT: there is none. */
+/*
+ * The same of one id, ours or the request's own, which several runs may have used: ours come last.
+ * -ENOENT: there is none.
+ */
 int nc_history_find(
 	struct nc_history *history, const char *id, json_t **ret_list, struct nacre_err *err);
 

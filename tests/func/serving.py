@@ -41,7 +41,7 @@ def unchunk(data):
 class Daemon:
     """Use as a context: leaving it stops the daemon, which must end well. Without respawn the process is the spawner itself."""
 
-    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE, quiet=False, respawn=False):
+    def __init__(self, home, *options, prefix=(), config=None, env=None, program=NACRE, quiet=False, respawn=False, listen="127.0.0.1:0"):
         self.home, self.respawn = home, respawn
         self.state = f"{home}/state"
         self.env = {**environment(home), "NACRE_STATE": self.state, **(env or {})}
@@ -49,7 +49,7 @@ class Daemon:
         self.prefix = list(prefix)
         self.program = str(program)
         self.config = ["--config", str(config)] if config else []
-        command = [*self.prefix, str(program), *self.config, "serve", "--listen", "127.0.0.1:0", *([] if respawn else ["--no-respawn"]), *options]
+        command = [*self.prefix, str(program), *self.config, "serve", "--listen", listen, *([] if respawn else ["--no-respawn"]), *options]
         with open(self.log_path, "w") as log:
             self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=log)

@@ -52,6 +52,13 @@ def test_it_is_an_openapi_document():
             assert named == set(re.findall(r"\{(\w+)\}", path)), path
 
 
+def test_it_names_servers_and_every_operation():
+    """What generators of clients ask for, and redocly looks at."""
+    assert OPENAPI["servers"] and all(server["url"] and server["description"] for server in OPENAPI["servers"])
+    names = [operation.get("operationId") for path in OPENAPI["paths"].values() for operation in path.values()]
+    assert all(name and re.fullmatch(r"[a-z][A-Za-z]+", name) for name in names) and len(set(names)) == len(names)
+
+
 def resolve(node):
     while "$ref" in node:
         target = OPENAPI

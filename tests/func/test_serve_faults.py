@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -243,3 +244,22 @@ def test_whose_parent_is_killed_ends_well(tmp_path):
             assert time.monotonic() < until
             time.sleep(0.05)
         assert [record for record in daemon.log() if record["message"] == "Stopping"]
+
+
+def test_the_next_one_waits_for_who_was_killed(tmp_path):
+    """The first process of a daemon is killed, and the next daemon is begun at once, on the same address."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    one = Daemon(tmp_path / "one", "--no-warm", respawn=True)
+    os.kill(one.process.pid, signal.SIGKILL)
+    with Daemon(tmp_path / "two", "--no-warm", listen=f"127.0.0.1:{one.port}") as two:
+        assert two.port == one.port and two.get("/healthz").status == 200
+    assert one.process.wait(timeout=20) == -signal.SIGKILL
+
+
+def test_an_address_that_stays_in_use_is_an_error(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run([NACRE, "serve", "--listen", address], env={**os.environ, "NACRE_STATE": str(tmp_path / "state")},
+                              capture_output=True, text=True, timeout=60)
+    assert done.returncode == 125 and "Address already in use" in done.stderr and "waiting" in done.stderr

@@ -137,3 +137,19 @@ def test_listings_that_are_too_long_end(daemon, sandbox):
     sandbox.run("cd /tmp; mkdir many; cd many; python3 -c \"for i in range(9000): open('x' * 240 + str(i), 'w')\"", timeout=60)
     answer = sandbox.ask("GET", "/files/list?path=/tmp/many")
     assert answer.status in (200, 413)
+
+
+def test_what_commands_printed_is_bounded(daemon):
+    """Commands that printed 2 MiB each, in several sandboxes: what is remembered of them is the tenant's, and bounded."""
+    boxes = [Sandbox(daemon) for _ in range(3)]
+    before = pss(daemon.pid)
+    newest = {}
+    for n in range(40):
+        for box in boxes:
+            newest[box.id] = box.run("head -c 1100000 /dev/zero | tr '\\0' x; head -c 1100000 /dev/zero | tr '\\0' y >&2")["id"]
+    assert pss(daemon.pid) - before < 100 * MIB
+    for box in boxes:
+        known = box.ask("GET", "/commands").json()["commands"]
+        assert 1 <= len(known) <= 10 and known[0]["id"] == newest[box.id]
+        assert len(box.command(newest[box.id])["stdout"]) > 1000000
+        box.ask("DELETE")

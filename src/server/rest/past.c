@@ -179,13 +179,15 @@ static void on_job(void *context, const json_t *answer)
 	const char *status = json_string_value(json_object_get(row, "status"));
 	const json_t *opened = json_object_get(row, "opened");
 	const char *tenant = json_string_value(json_object_get(row, "tenant"));
+	const char *name = json_string_value(json_object_get(row, "request_id"));
 
 	if (!row || !status)
 		nc_rest_no_job(exchange);
 	else
 		nc_reply_json(exchange, 200,
-			json_pack("{s:O, s:s, s:s, s:O, s:s, s:n}", "id",
-				json_object_get(row, "id"), "state",
+			json_pack("{s:O, s:s?, s:s, s:s, s:O, s:s, s:n}", "id",
+				json_object_get(row, "id"), "request_id",
+				name && *name ? name : NULL, "state",
 				nc_streq(status, "running") ? "running" : "done", "status", status,
 				"created",
 				json_is_string(opened) ? opened : json_object_get(row, "time"),

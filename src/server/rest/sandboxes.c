@@ -837,7 +837,8 @@ NC_REST(commands_signal)
 	nc_reply_json(exchange, 202, nc_process_json(process, false));
 }
 
-/* Raw bytes; with ?end=true nothing follows. What does not fit now is for the next try. */
+/* Raw bytes; with ?end=true nothing follows. What does not fit now is said, and for the next try.
+ */
 NC_REST(commands_input)
 {
 	struct nc_process *process = nc_rest_process(server, exchange);
@@ -853,7 +854,15 @@ NC_REST(commands_input)
 			"The command has ended, or takes no input");
 		return;
 	}
-	if (end && nc_streq(end, "true") && (size_t)n == exchange->body.size)
+	/* no 5xx: who sends all of it again by itself would send a part twice */
+	if ((size_t)n < exchange->body.size) {
+		nc_problem_with(exchange, 409, "input_full", NULL,
+			"Send the rest, from byte `taken` on, once the command has read",
+			"The command does not read as fast: only a part was taken",
+			json_pack("{s:I}", "taken", (json_int_t)n));
+		return;
+	}
+	if (end && nc_streq(end, "true"))
 		nc_process_end_input(process);
 	nc_reply_json(exchange, 200, json_pack("{s:I}", "taken", (json_int_t)n));
 }
