@@ -132,6 +132,11 @@ static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *p
 		return -EPROTO;
 	if (event.type == NC_BOX_STARTED) {
 		run->birth_ns = event.birth_ns;
+		if (event.door_fd >= 0 && run->door.opened)
+			r = run->door.opened(run->door.context, event.door_fd);
+		(void)nc_fd_close(event.door_fd);
+		if (r < 0)
+			return r;
 		return event.terminal_fd >= 0 ? take_terminal(run, pump, event.terminal_fd) : 0;
 	}
 	pump->ended = true;
@@ -154,6 +159,7 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 		{.fd = run->terminal && pump->from_output >= 0 ? run->terminal->resized_fd : -1,
 			.events = POLLIN},
 		{.fd = pump->killed ? -1 : run->cancel_fd, .events = POLLIN},
+		{.fd = run->door.readable ? run->door.fd : -1, .events = POLLIN},
 	};
 	int r = poll(events, sizeof(events) / sizeof(events[0]), timeout_ms);
 
@@ -171,6 +177,8 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 		(void)nc_spawn_kill(
 			spawn, run->order.id, NC_CAUSE_CANCEL); /* gone: its end comes */
 	}
+	if (r == 0 && events[7].revents && run->door.readable(run->door.context) < 0)
+		run->door.readable = NULL;
 	if (r == 0 && (events[1].revents || events[2].revents))
 		feed_input(run, pump);
 	if (r == 0 && events[0].revents)

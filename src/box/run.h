@@ -6,6 +6,15 @@
 #include "box/terminal.h"
 #include "tier/spawn.h"
 
+/* Who holds the door of a box that has one (NC_ORDER_DOOR); zeroed: nobody. */
+struct nc_run_door {
+	/* the box has started; door_fd is the run's, and closed after this; -errno ends the run */
+	int (*opened)(void *context, int door_fd);
+	int fd; /* looked at while the box lives; readable is called, and if that fails no more */
+	int (*readable)(void *context);
+	void *context;
+};
+
 struct nc_run {
 	struct nc_box_order order;
 	uint64_t output_max; /* bytes of standard output and error together */
@@ -16,6 +25,7 @@ struct nc_run {
 	int output_fd, error_fd;
 	const struct nc_terminal
 		*terminal; /* with NC_ORDER_TTY: the caller's; error_fd is unused */
+	struct nc_run_door door;
 	/* the outcome */
 	struct nc_buf output, error;
 	uint64_t output_bytes; /* of both together, printed or not */

@@ -9,14 +9,17 @@
 #include "cli/answer.h"
 #include "engine/denials.h"
 
-static json_t *denials_json(const struct nc_box_end *end)
+static json_t *denials_json(const struct nc_box_end *end, const json_t *more)
 {
 	cleanup_json json_t *list = json_array();
 
-	return list && nc_denials_add_end(list, end) == 0 ? take_ptr(list) : NULL;
+	if (!list || nc_denials_add_end(list, end) < 0 ||
+		(more && json_array_extend(list, (json_t *)(uintptr_t)more) < 0))
+		return NULL;
+	return take_ptr(list);
 }
 
-int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run)
+int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run, const json_t *denials)
 {
 	const struct nc_box_end *end = &run->end;
 
@@ -28,8 +31,8 @@ int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run)
 			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
 			run->output_bytes > run->output_max, "limits", "hit", nc_outcome_hit(end),
 			"usage", nc_outcome_usage(end, run->output_bytes, run->birth_ns), "denials",
-			denials_json(end), "strength", nc_outcome_strength(host, end), "tier",
-			nc_tier_word(end->tier)),
+			denials_json(end, denials), "strength", nc_outcome_strength(host, end),
+			"tier", nc_tier_word(end->tier)),
 		true);
 }
 

@@ -1,10 +1,12 @@
 /* nacre exec: any command in a fresh box. */
 #include <errno.h>
 
+#include "base/json.h"
 #include "cli/answer.h"
 #include "cli/answer_json.h"
 #include "cli/cli.h"
 #include "cli/early.h"
+#include "cli/exec_door.h"
 #include "cli/exec_here.h"
 #include "cli/exec_there.h"
 
@@ -15,6 +17,10 @@ static const char *arg_sandbox;
 static struct nc_order_args args;
 
 static const struct nc_option options[] = {
+	{.name = "allow",
+		.value = "HOST[:PORT]",
+		.help = "A host that it may reach; repeatable",
+		.words = &args.allow},
 	{.name = "bind",
 		.value = "SRC[:DST][:rw]",
 		.help = "Show a file or directory; repeatable",
@@ -50,6 +56,7 @@ static const struct nc_option options[] = {
 static int answer(const struct nc_box_host *host, const struct nc_run *task, const char *command,
 	struct nacre_err *err)
 {
+	cleanup_json json_t *refused = NULL;
 	struct nacre_err said = {0};
 	int code;
 
@@ -59,14 +66,17 @@ static int answer(const struct nc_box_host *host, const struct nc_run *task, con
 			nc_answer_error(said.message, code, NULL);
 		return code;
 	}
-	if (arg_json && nc_answer_print(host, task) < 0)
+	refused = nc_exec_door_denials();
+	if (arg_json && nc_answer_print(host, task, refused) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
+	if (!arg_json)
+		nc_answer_denials("exec", refused, "");
 	return nc_answer_code(task, arg_json);
 }
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	const struct nc_exec exec = {.args = &args,
+	struct nc_exec exec = {.args = &args,
 		.config = cli->config,
 		.collects = arg_json,
 		.begun_fd = nc_early.fd,
@@ -79,6 +89,13 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		return nc_exec_there(cli, &args, arg_sandbox, arg_json, words, n_words, err);
 	if (arg_sandbox)
 		return nc_err_set(err, -EINVAL, "Option '--sandbox': name the --server too");
+	if (args.allow.count > 0) {
+		int r = nc_exec_door_start(&args, err);
+
+		if (r < 0)
+			return r;
+		exec.prepare = nc_exec_door_prepare;
+	}
 	return nc_exec_here(&exec, words, n_words, err);
 }
 

@@ -51,6 +51,8 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, str
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	r = greet(exec, spawn, err);
+	if (r == 0 && exec->prepare)
+		r = exec->prepare(&order->run, err);
 	if (r == 0)
 		r = nc_order_settle(exec->args, &spawn->host, landlock, order, err);
 	if (r < 0)
@@ -87,7 +89,7 @@ int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct n
 		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
 	setup = (struct nc_spawn_setup){.begun_fd = exec->begun_fd,
 		.begun_parent = exec->begun_parent,
-		.ready = nc_box_is_neutral(&task->order) ? 1 : 0,
+		.ready = nc_box_is_neutral(&task->order) && !exec->prepare ? 1 : 0,
 		.binds = order.bind_fd,
 		.n_binds = order.n_bind_fds,
 		.witness_fd = -EBADF};

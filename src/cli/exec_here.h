@@ -11,6 +11,8 @@ struct nc_exec {
 	/* as in struct nc_spawn_setup */
 	int begun_fd;
 	pid_t begun_parent;
+	/* what else the order needs, in the worker; or NULL */
+	int (*prepare)(struct nc_run *run, struct nacre_err *err);
 	/* Tells how it ended. The exit code, or -errno with err filled. */
 	int (*answer)(const struct nc_box_host *host, const struct nc_run *task,
 		const char *command, struct nacre_err *err);

@@ -85,6 +85,7 @@ static int check_options(
 		const char *name;
 		bool given, of_sandbox;
 	} names[] = {
+		{"allow", args->allow.count > 0, true},
 		{"bind", args->bind.count > 0, false},
 		{"floor", args->floor.count > 0, false},
 		{"output", args->output, false},
@@ -120,13 +121,18 @@ static int make_sandbox(const char *url, const struct nc_order_args *args, char 
 	json_t *limits = limits_of(args, err);
 	const json_t *wall = json_object_get(limits, "execution_time_seconds");
 	double life = wall ? json_number_value(wall) + IDLE_S : LIFE_S;
-	cleanup_json json_t *body = NULL, *reply = NULL;
+	cleanup_json json_t *body = NULL, *reply = NULL, *hosts = json_array();
 	int r;
 
 	if (!limits)
 		return err->code;
 	body = json_pack("{s:o, s:s*, s:f, s:i}", "limits", limits, "image", args->image, "timeout",
 		life < LIFE_MAX_S ? life : LIFE_MAX_S, "idle_timeout", (int)IDLE_S);
+	for (size_t i = 0; body && i < args->allow.count; i++)
+		(void)json_array_append_new(hosts, json_string(args->allow.words[i]));
+	if (body && args->allow.count > 0)
+		(void)json_object_set_new(
+			body, "network", json_pack("{s:O}", "allow", hosts)); /* or none */
 	r = body ? nc_remote_ask(url, "POST", "/v1/sandboxes", body, &reply, err)
 		 : nc_err_set(err, -ENOMEM, "Out of memory");
 	if (r == 0)

@@ -10,7 +10,7 @@
 struct nc_order_args {
 	const char *cpus, *cpu_time, *disk, *files, *image, *inodes, *memory, *output, *pids, *tier;
 	const char *timeout;
-	struct nc_words bind, env, floor;
+	struct nc_words allow, bind, env, floor;
 	bool tty;
 };
 

@@ -308,7 +308,7 @@ def test_without_proc(place):
         pytest.skip("mounts are root's")
     done = subprocess.run(["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", directory / "nacre", "exec", "--",
                            "true"], **options)
-    assert (done.returncode, done.stderr) == (125, "nacre exec: Look at our own mapping of ids: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (125, "nacre exec: /proc is not mounted here, and nothing works without it: mount -t proc proc /proc\n")
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="inject.c knows the registers of x86_64 only")

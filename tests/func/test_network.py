@@ -89,6 +89,23 @@ def test_a_host_that_is_allowed_and_one_that_is_not(caller, host):
     other.shutdown()
 
 
+@needs_curl
+def test_commands_reach_what_is_allowed(caller, host):
+    other = Host({"/page": b"secret\n"})
+    done = caller.run("exec", "--allow", host.name, "--", "sh", "-c", f"curl -s http://{host.name}/page; curl -s http://{other.name}/page")
+    assert done.stdout.startswith("a page\n") and "network." in done.stdout and other.asked == [], done
+    assert f"nacre exec: Refused: {other.name}: " in done.stderr and "[network.port]" in done.stderr, done
+    reply = json.loads(caller.run("exec", "--json", "--allow", host.name, "--", "curl", "-s", f"http://{other.name}/page").stdout)
+    denial, = [found for found in reply["denials"] if found["layer"] == "egress"]
+    assert denial["object"] == other.name and other.asked == []
+    assert caller.run("exec", "--allow", host.name, "--", "curl", "-s", "--noproxy", "*", "-m", "5", f"http://{host.name}/page").stdout == ""  # no way around the door
+    assert len(host.asked) == 1
+    for words, text in ((("--allow", "no host"), "expected a host"), (("--tier", "process", "--allow", host.name), "container")):
+        done = caller.run("exec", *words, "--", "true")
+        assert done.returncode == 125 and text in done.stderr, done
+    other.shutdown()
+
+
 def test_python_by_its_own_means(caller, host):
     code = f"import urllib.request as u\nprint(u.urlopen('http://{host.name}/page').read())"
     assert "b'a page\\n'" in ask(caller, code, "python", network={"allow": [host.name]})["output"]
