@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/error.h"
 #include "kernel/cgroup_box.h"
@@ -11,6 +12,20 @@
 const char *nc_tier_word(enum nc_box_tier tier)
 {
 	return tier == NC_BOX_PROCESS ? "process" : "container";
+}
+
+uint64_t nc_files_most(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) < 0 ? NC_FILES_USUAL : limit.rlim_max;
+}
+
+uint64_t nc_files_usual(void)
+{
+	uint64_t most = nc_files_most();
+
+	return most < NC_FILES_USUAL ? most : NC_FILES_USUAL;
 }
 
 /* A limit that the caller names is held or refused, never weakened. */

@@ -34,6 +34,13 @@ const char *nc_tier_word(enum nc_box_tier tier);
 int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
 	const struct nc_box_host *host, int landlock, struct nacre_err *err);
 
+/* As many files as a box may open here: nobody has more than whoever started us. */
+uint64_t nc_files_most(void);
+
+/* The same for who names none: the usual number, or what there is. */
+#define NC_FILES_USUAL 1024U
+uint64_t nc_files_usual(void);
+
 /* Where a box of this order has its workspace and temporary files. */
 #define NC_PLACE_SIZE (NC_BOX_DIR_MAX + 32)
 void nc_box_places(const struct nc_box_order *order, const struct nc_box_host *host,

@@ -24,7 +24,6 @@
  */
 #define THREADS_PER_PROCESS 16U
 
-#define OPEN_FILES 1024U
 #define DAYS_7_NS (7 * 86400ULL * 1000000000)
 
 static int wrong_value(
@@ -110,9 +109,13 @@ static int read_limits(const struct nc_order_args *args, const struct nc_config 
 		.wall_ms = defaults->execution_time_seconds.number * 1000,
 		.pids = defaults->max_processes.number * THREADS_PER_PROCESS,
 		.disk_bytes = defaults->disk_mb.number * MB,
-		.open_files = OPEN_FILES};
+		.open_files = nc_files_usual()};
 	run->output_max = 64 * MB;
 	r = nc_order_limits(args, limits, &run->output_max, err);
+	if (r == 0 && args->files && limits->open_files > nc_files_most())
+		return nc_err_set(err, -EOPNOTSUPP,
+			"Option '--files': this host allows %llu at most (ulimit -n)",
+			(unsigned long long)nc_files_most());
 	if (!args->inodes)
 		limits->inodes = limits->disk_bytes / BYTES_PER_INODE + 64;
 	return r;

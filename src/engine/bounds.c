@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "box/settle.h"
 #include "policy/book.h"
 
 #define MB (1024ULL * 1024)
@@ -68,6 +69,14 @@ int nc_bounds_check(const struct nc_terms *terms, const struct nc_request_limits
 			"limits.%s: %.10g is more than the policy '%s' allows: at most %.10g",
 			c->name, (double)c->named->value / (double)c->unit, terms->policy,
 			(double)most / (double)c->unit);
+	}
+	if (named->open_files.given && named->open_files.value > nc_files_most()) {
+		*ret_name = "open_files";
+		return nc_err_set(err, -EPERM,
+			"limits.open_files: %llu is more than this host allows: at most %llu "
+			"(ulimit -n)",
+			(unsigned long long)named->open_files.value,
+			(unsigned long long)nc_files_most());
 	}
 	return 0;
 }

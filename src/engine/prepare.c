@@ -17,7 +17,6 @@
 
 /* As in nacre exec: a file needs an inode and mostly some blocks. */
 #define BYTES_PER_INODE 4096U
-#define OPEN_FILES 1024U
 #define OUTPUT_MAX (64 * MB)
 
 /* Files come with the program up to this size: beyond it they would count as its memory. */
@@ -327,7 +326,7 @@ static void set_limits(struct nc_execution *execution)
 	limits->pids = nc_named_or(&named->processes, limits->pids);
 	limits->disk_bytes = nc_named_or(&named->disk_bytes, limits->disk_bytes);
 	limits->inodes = nc_named_or(&named->inodes, limits->disk_bytes / BYTES_PER_INODE + 64);
-	limits->open_files = nc_named_or(&named->open_files, OPEN_FILES);
+	limits->open_files = nc_named_or(&named->open_files, nc_files_usual());
 	execution->output_max = nc_named_or(&named->output_bytes, OUTPUT_MAX);
 }
 

@@ -33,7 +33,6 @@
 #define DISK_BYTES (512 * MB)
 #define CPU_MILLI 1000U
 #define PIDS 256U
-#define OPEN_FILES 1024U
 #define MAKE_MS 20000U
 
 struct nc_stats_wait {
@@ -70,7 +69,7 @@ static int set_limits(struct nc_sandbox *sandbox, struct nacre_err *err)
 	limits->pids = nc_named_or(&named->processes, limits->pids);
 	limits->disk_bytes = nc_named_or(&named->disk_bytes, limits->disk_bytes);
 	limits->inodes = nc_named_or(&named->inodes, limits->disk_bytes / 4096 + 64);
-	limits->open_files = nc_named_or(&named->open_files, OPEN_FILES);
+	limits->open_files = nc_named_or(&named->open_files, nc_files_usual());
 	return 0;
 }
 

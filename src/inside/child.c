@@ -233,9 +233,38 @@ static int set_limit(__rlimit_resource_t which, uint64_t value)
 	return checked(setrlimit(which, &limit));
 }
 
+/* The same, or as much of it as whoever started us had himself; only root could have more. */
+static int set_limit_upto(__rlimit_resource_t which, uint64_t value)
+{
+	struct rlimit host;
+	int r = set_limit(which, value);
+
+	if (r != -EPERM || getrlimit(which, &host) < 0 || host.rlim_max >= value)
+		return r;
+	return set_limit(which, host.rlim_max);
+}
+
 static bool has_limit(const struct nc_cgroup *group, unsigned int which)
 {
 	return group && (group->parent->can & which) != 0;
+}
+
+/*
+ * 1, not 0: the kernel starts a piped core handler for 0, but not for 1. Who may have none himself
+ * cannot have it, which does where there is no such handler.
+ */
+static int set_core_limit(void)
+{
+	char first = '|';
+	int r = set_limit(RLIMIT_CORE, 1);
+
+	if (r == -EPERM) {
+		cleanup_close int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+
+		if (fd >= 0 && read(fd, &first, 1) == 1 && first != '|')
+			r = 0;
+	}
+	return r;
 }
 
 /* What no box needs more of. */
@@ -244,31 +273,31 @@ static int set_usual_limits(void)
 	struct rlimit stack = {.rlim_cur = 8U << 20, .rlim_max = 64U << 20};
 	int r = 0;
 
-	/* 1, not 0: the kernel starts a piped core handler for 0, but not for 1 */
-	r = r < 0 ? r : set_limit(RLIMIT_CORE, 1);
-	r = r < 0 ? r : set_limit(RLIMIT_MEMLOCK, 64U << 10);
+	r = r < 0 ? r : set_limit_upto(RLIMIT_MEMLOCK, 64U << 10);
 	r = r < 0 ? r : set_limit(RLIMIT_MSGQUEUE, 0);
-	r = r < 0 ? r : set_limit(RLIMIT_SIGPENDING, 1024);
+	r = r < 0 ? r : set_limit_upto(RLIMIT_SIGPENDING, 1024);
 	r = r < 0 ? r : set_limit(RLIMIT_NICE, 0);
 	r = r < 0 ? r : set_limit(RLIMIT_RTPRIO, 0);
-	return r < 0 ? r : checked(setrlimit(RLIMIT_STACK, &stack));
+	if (r == 0 && setrlimit(RLIMIT_STACK, &stack) < 0)
+		r = errno == EPERM ? set_limit_upto(RLIMIT_STACK, 64U << 20) : -errno;
+	return r;
 }
 
 /* What the kernel can hold of the order's limits by itself. */
 static int set_limits(const struct nc_payload *payload, const struct nc_box_limits *limits)
 {
 	struct rlimit time = {.rlim_cur = (limits->cpu_time_ms + 999) / 1000};
-	int r = set_limit(RLIMIT_NOFILE, limits->open_files);
+	int r = set_limit_upto(RLIMIT_NOFILE, limits->open_files);
 
 	/* counted per user namespace since Linux 5.14, so that it is the box's own */
 	if (!has_limit(payload->group, NC_CGROUP_CAN_PIDS) && payload->box_fd >= 0)
-		r = r < 0 ? r : set_limit(RLIMIT_NPROC, limits->pids);
+		r = r < 0 ? r : set_limit_upto(RLIMIT_NPROC, limits->pids);
 	/* not RLIMIT_AS: Node and Go reserve far more addresses than they use */
 	if (!has_limit(payload->group, NC_CGROUP_CAN_MEMORY))
-		r = r < 0 ? r : set_limit(RLIMIT_DATA, limits->memory_bytes);
+		r = r < 0 ? r : set_limit_upto(RLIMIT_DATA, limits->memory_bytes);
 	/* its directories are the host's: no file at least grows beyond the limit */
 	if (payload->tier == NC_BOX_PROCESS)
-		r = r < 0 ? r : set_limit(RLIMIT_FSIZE, limits->disk_bytes);
+		r = r < 0 ? r : set_limit_upto(RLIMIT_FSIZE, limits->disk_bytes);
 	/* of one process, by the tick: only where nobody watches the time of all of them exactly */
 	time.rlim_max = time.rlim_cur + 1;
 	if (limits->cpu_time_ms > 0 && !has_limit(payload->group, NC_CGROUP_CAN_CPU_TIME))
@@ -663,6 +692,8 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 		STEP(held.channel_fd, "reset signals", reset_signals());
 	STEP(held.channel_fd, "leave the spawner's priority", leave_priority());
 	(void)umask(022);
+	STEP(held.channel_fd, "keep the host's core handler away (ulimit -Hc is 0)",
+		set_core_limit());
 	STEP(held.channel_fd, "set limits", set_usual_limits());
 	enter_box(payload, held.channel_fd);
 	STEP(held.channel_fd, "close the spawner's descriptors",

@@ -16,7 +16,12 @@
 #define ROOT_BYTES "1m"
 #define ROOT_INODES "256"
 
-/* Directories and files of the host that are shown read-only where they exist. */
+/*
+ * Directories and files of the host that are shown read-only where they exist. Of /etc it is what
+ * packages bring and programs need, and nothing that says who or where the host is: no names, no
+ * addresses, no accounts, no keys, no services of its own (tests/func/test_etc.py has the rule).
+ * What is shown is whole packages' directories, since each costs a mount.
+ */
 static const char *const shown[] = {
 	"usr",
 	"bin",
@@ -33,6 +38,27 @@ static const char *const shown[] = {
 	"etc/mime.types",
 	"etc/protocols",
 	"etc/services",
+	"etc/fonts",
+	"etc/groff", /* man formats by it */
+	"etc/java-11-openjdk",
+	"etc/java-17-openjdk",
+	"etc/java-21-openjdk",
+	"etc/java-25-openjdk",
+	"etc/ImageMagick-6",
+	"etc/ImageMagick-7",
+	"etc/magic",
+	"etc/manpath.config",
+	"etc/matplotlibrc",
+	"etc/os-release", /* a link into /usr */
+	"etc/perl",
+	"etc/python3.13",
+	"etc/R",
+	"etc/sgml",
+	"etc/ssl/openssl.cnf",
+	"etc/terminfo",
+	"etc/texmf",
+	"etc/vim",
+	"etc/xml",
 };
 
 static const struct {
@@ -84,10 +110,7 @@ static int pick_shown(struct nc_frame *frame, int host_fd, size_t i)
 	if (errno != EINVAL) /* which says that it is there, and no link */
 		return errno == ENOENT ? 0 : -errno;
 	frame->shown_fd[i] = nc_mount_copy(host_fd, shown[i], true);
-	if (frame->shown_fd[i] < 0)
-		return frame->shown_fd[i];
-	return nc_mount_restrict(
-		frame->shown_fd[i], NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, true);
+	return frame->shown_fd[i] < 0 ? frame->shown_fd[i] : 0;
 }
 
 static const char *device_path(char path[32], size_t i)
@@ -229,12 +252,24 @@ static int put_shown(const struct nc_frame *frame, int root_fd)
 	return r;
 }
 
+/* All of them at once; things are still put into the root itself. */
+static int close_shown(int root_fd)
+{
+	struct mount_attr open = {.attr_clr = MOUNT_ATTR_RDONLY};
+	int r = nc_mount_restrict(root_fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, true);
+
+	return r == 0 && mount_setattr(root_fd, "", AT_EMPTY_PATH, &open, sizeof(open)) < 0 ? -errno
+											    : r;
+}
+
 int nc_frame_put(const struct nc_frame *frame, int root_fd)
 {
 	int r = make_skeleton(root_fd, frame->host);
 
 	if (r == 0 && frame->host)
 		r = put_shown(frame, root_fd);
+	if (r == 0 && frame->host)
+		r = close_shown(root_fd);
 	for (size_t i = 0; r == 0 && i < COUNT(devices); i++) {
 		char path[32];
 

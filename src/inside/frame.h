@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 /* The tables in frame.c have no more than that. */
-#define NC_FRAME_SHOWN_MAX 16
+#define NC_FRAME_SHOWN_MAX 48
 #define NC_FRAME_DEVICES_MAX 8
 
 /* What is picked up from the host, as detached mounts. */

@@ -34,6 +34,7 @@ static const char *const names[NC_TOLD_FILES] = {
 int nc_told_make(int scratch_fd)
 {
 	cleanup_close int dir_fd = -EBADF, mount_fd = -EBADF;
+	int r;
 
 	if (mkdirat(scratch_fd, "told", 0755) < 0)
 		return -errno;
@@ -47,8 +48,11 @@ int nc_told_make(int scratch_fd)
 	if (unshare(CLONE_NEWCGROUP) == 0)
 		(void)mount("cgroup2", PLACE, "cgroup2",
 			MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL);
-	mount_fd = nc_mount_copy(dir_fd, "", false);
-	return mount_fd < 0 ? mount_fd : nc_mount_attach(mount_fd, AT_FDCWD, PLACE);
+	mount_fd = r = nc_mount_copy(dir_fd, "", false);
+	if (r >= 0)
+		r = nc_mount_restrict(mount_fd,
+			NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, false);
+	return r < 0 ? r : nc_mount_attach(mount_fd, AT_FDCWD, PLACE);
 }
 
 int nc_told_cover(void)
@@ -63,10 +67,16 @@ int nc_told_cover(void)
 
 void nc_told_open(struct nc_told *told)
 {
-	cleanup_close int dir_fd = open("/" PLACE, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* nobody can write where the box has them: by a mount of our own that is attached nowhere
+	 */
+	struct mount_attr writable = {.attr_clr = MOUNT_ATTR_RDONLY};
+	cleanup_close int dir_fd = nc_mount_copy(AT_FDCWD, "/" PLACE, false);
 	struct stat status;
 
-	for (told->n = 0; dir_fd >= 0 && told->n < NC_TOLD_FILES; told->n++) {
+	told->n = 0;
+	if (dir_fd < 0 || mount_setattr(dir_fd, "", AT_EMPTY_PATH, &writable, sizeof(writable)) < 0)
+		return;
+	for (; told->n < NC_TOLD_FILES; told->n++) {
 		int fd = openat(dir_fd, names[told->n], O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 
 		if (fd < 0)

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "box/settle.h"
+#include "engine/bounds.h"
 #include "engine/work.h"
 
 #define FRESH_NS (5 * NC_NS_PER_S)
@@ -109,15 +110,17 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 	const struct nc_engine_setup *setup = nc_engine_setup(ready->engine);
 	const struct nc_box_host *host = &setup->spawn->host;
 	struct nc_hub *hub = nc_engine_hub(ready->engine);
+	/* those that an execution has which names none */
+	const struct nc_limit_values *usual = &setup->config->limits.language[NC_PYTHON];
 	struct nc_box_order order = {.id = nc_hub_box_id(hub),
 		.tier = host->user_ns ? NC_BOX_CONTAINER : NC_BOX_PROCESS,
-		.limits = {.memory_bytes = 64 * MB,
-			.cpu_milli = 1000,
+		.limits = {.memory_bytes = usual->memory_mb.number * MB,
+			.cpu_milli = usual->cpu_cores.number,
 			.wall_ms = 10000,
-			.pids = 8,
-			.disk_bytes = MB,
-			.inodes = 64,
-			.open_files = 64},
+			.pids = usual->max_processes.number * NC_THREADS_PER_PROCESS,
+			.disk_bytes = usual->disk_mb.number * MB,
+			.inodes = usual->disk_mb.number * MB / 4096 + 64,
+			.open_files = nc_files_usual()},
 		.argv = {.data = program, .size = sizeof(program), .count = 1},
 		.env = {.data = path, .size = sizeof(path), .count = 1}};
 	struct nc_command_spec spec = {.order = &order,

@@ -242,6 +242,9 @@ static int start(uint64_t worker, struct nacre_err *err)
 	bool ranges = false;
 	int r = nc_privilege_ranges(&ranges, err);
 
+	/* what every payload sets for itself, also where ulimit -c is 0: while root may raise it */
+	(void)setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1});
+
 	spawner.worker.ranges = spawner.nursery.scratch.ranges = ranges;
 	if (r == 0) {
 		r = worker > 0 ? nc_worker_take(&spawner.worker, (pid_t)worker, SOCKET_FD, err)

@@ -7,7 +7,7 @@ AT_RECURSIVE = 0x8000
 AT_EMPTY_PATH = 0x1000
 MS_RDONLY, MS_REMOUNT, MS_BIND = 1, 32, 4096
 MNT_DETACH = 2
-DEVICES = ["vda", "sda", "mem", "port", "kmsg", "kvm", "fuse", "net/tun", "vsock", "console", "tty0", "ttyS0", "ptmx", "loop-control",
+DEVICES = ["vda", "sda", "mem", "port", "kmsg", "kvm", "fuse", "net/tun", "vsock", "console", "tty0", "ttyS0", "loop-control",
            "mapper/control", "cpu/0/msr", "dri/card0", "input/event0", "snapshot", "userfaultfd", "vhost-net", "nvidia0", "btrfs-control"]
 WRITABLE = ("/workspace", "/tmp", "/dev/shm")
 
@@ -26,9 +26,9 @@ def read_shadow(context):
 
 @attack("filesystem", control=True)
 def list_host_directories(context):
-    """Lists directories that only the host has. Promise: /root /home /run /sys /boot and the like are not there."""
+    """Lists directories that only the host has. Promise: /root /home /run /boot and the like are not there, of /sys the box's own limits."""
     return first_that_works(
-        ["/root", "/home", "/var/lib", "/var/log", "/run", "/sys", "/boot", "/srv", "/opt", "/media", "/etc/ssh", "/mnt"],
+        ["/root", "/home", "/var/lib", "/var/log", "/run", "/sys/class", "/sys/kernel", "/sys/block", "/sys/module", "/sys/devices/system/node", "/boot", "/srv", "/opt", "/media", "/etc/ssh", "/mnt"],
         os.listdir,
     )
 
@@ -158,7 +158,7 @@ def find_mounts_with_suid_or_devices(context):
         fields = line.split()
         place, options = fields[4], fields[5].split(",")
         is_device = stat.S_ISCHR(os.stat(place).st_mode)
-        if "nosuid" not in options or ("nodev" not in options and not is_device):
+        if "nosuid" not in options or ("nodev" not in options and not is_device and place != "/dev/pts"):
             return f"{place}: {options}"
     return None
 
@@ -229,8 +229,17 @@ def make_device_nodes(context):
 
 @attack("filesystem")
 def open_host_devices(context):
-    """Opens disks, memory, kvm, fuse, tun, kmsg, vsock. Promise: /dev has null zero full random urandom tty and no more."""
+    """Opens disks, memory, kvm, fuse, tun, kmsg, vsock. Promise: /dev has null zero full random urandom tty, terminals of its own, and no more."""
     return first_that_works([f"/dev/{name}" for name in DEVICES], lambda path: f"mode {os.stat(path).st_mode:o}")
+
+
+@attack("filesystem")
+def find_terminals_of_others(context):
+    """Looks in /dev/pts for terminals that it has not made. Promise: the box's own, beginning with number 0."""
+    before = [name for name in os.listdir("/dev/pts") if name != "ptmx"]
+    _, slave = os.openpty()
+    name = os.ttyname(slave)
+    return f"{before}, {name}" if before or name != "/dev/pts/0" else None
 
 
 @attack("filesystem", control=True)
