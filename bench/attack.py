@@ -142,7 +142,7 @@ def work(client, seconds, errors):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         os.chmod(home, 0o755)
         with Daemon(home, respawn=True) as daemon:
             good, bad = daemon.key("--tenant", "good", "--role", "execute"), daemon.key("--tenant", "bad", "--role", "execute")
