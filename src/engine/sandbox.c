@@ -33,6 +33,8 @@
 #define DISK_BYTES (512 * MB)
 #define CPU_MILLI 1000U
 #define PIDS 256U
+/* Of a tenant that are made at once: others' boxes wait for no more than these. */
+#define BIRTHS_EACH 3U
 #define MAKE_MS 20000U
 
 struct nc_stats_wait {
@@ -246,10 +248,13 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 	(void)context, (void)stream, (void)data, (void)size; /* it has nothing to say */
 }
 
+static void begin_next(struct nc_sandboxes *all);
+
 static void on_made(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
 	struct nc_sandbox *sandbox = context;
+	struct nc_sandboxes *all = sandbox->all;
 	struct nacre_err err = {0};
 
 	(void)output_bytes;
@@ -264,16 +269,17 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 	if (err.code < 0 || sandbox->ends) {
 		if (sandbox->ends && err.code == 0)
 			nc_err_set(&err, -ECANCELED, "It was destroyed while it was made");
-		nc_hub_drop(sandbox->all->hub, sandbox->box_id);
+		nc_hub_drop(all->hub, sandbox->box_id);
 		tell_made(sandbox, &err);
 		nc_sandbox_gone(sandbox);
-		return;
+	} else {
+		sandbox->lives = true;
+		sandbox->filling = *sandbox->spec.snapshot;
+		sandbox->used_ns = nc_clock_ns();
+		nc_sandbox_save(sandbox);
+		tell_made(sandbox, NULL);
 	}
-	sandbox->lives = true;
-	sandbox->filling = *sandbox->spec.snapshot;
-	sandbox->used_ns = nc_clock_ns();
-	nc_sandbox_save(sandbox);
-	tell_made(sandbox, NULL);
+	begin_next(all);
 }
 
 void nc_sandbox_filled(struct nc_sandbox *sandbox)
@@ -332,6 +338,50 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 	return r;
 }
 
+/* How many of a tenant are being made. */
+static size_t making_of(const struct nc_sandboxes *all, const char *tenant)
+{
+	size_t n = 0;
+
+	for (const struct nc_sandbox *s = all->list; s; s = s->next)
+		n += s->making && nc_streq(s->tenant, tenant);
+	return n;
+}
+
+/* The oldest that waits of the tenant that has the fewest being made; NULL: none may be now. */
+static struct nc_sandbox *find_unborn(const struct nc_sandboxes *all)
+{
+	struct nc_sandbox *best = NULL;
+	size_t least = BIRTHS_EACH;
+
+	for (struct nc_sandbox *s = all->list; s; s = s->next) {
+		size_t n = s->unborn ? making_of(all, s->tenant) : BIRTHS_EACH;
+
+		if (n >= least)
+			continue;
+		best = s;
+		least = n;
+	}
+	return best;
+}
+
+static void begin_next(struct nc_sandboxes *all)
+{
+	struct nc_sandbox *next;
+
+	while ((next = find_unborn(all))) {
+		struct nacre_err err = {0};
+		int r = next->made ? start(next, &err)
+				   : nc_err_set(&err, -ECANCELED, "Nobody waits for it");
+
+		next->unborn = false;
+		if (r == 0)
+			continue;
+		tell_made(next, &err);
+		nc_sandbox_gone(next);
+	}
+}
+
 static size_t count_of(const struct nc_sandboxes *all, const char *tenant)
 {
 	size_t n = 0;
@@ -388,7 +438,11 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 		return r;
 	}
 	r = nc_sandbox_keep(sandbox);
-	r = r < 0 ? nc_err_errno(err, r, "Make the sandbox") : start(sandbox, err);
+	sandbox->unborn = r == 0 && making_of(all, tenant) >= BIRTHS_EACH;
+	if (r < 0)
+		nc_err_errno(err, r, "Make the sandbox");
+	else if (!sandbox->unborn)
+		r = start(sandbox, err);
 	nc_sandbox_enlist(sandbox);
 	if (r < 0)
 		nc_sandbox_gone(sandbox);

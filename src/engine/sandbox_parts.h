@@ -63,6 +63,7 @@ struct nc_sandbox {
 	struct nc_word_list env;
 	uint64_t box_id;
 	struct nc_command *making; /* while it is made */
+	bool unborn;		   /* it waits to be: others of its tenant are being made */
 	struct nc_buf files;	   /* that go into it then */
 	nc_sandbox_made made;
 	void *made_context;
