@@ -150,6 +150,9 @@
  * tenant, and in all. */
 #define NC_TRANSFERS_EACH 64U
 #define NC_TRANSFERS_MAX 256U
+/* Clients that watch files of sandboxes, each with events of at most NC_FEED_MAX: as above. */
+#define NC_WATCHES_EACH 32U
+#define NC_WATCHES_MAX 128U
 /* An archive of files of a sandbox, which passes through piece by piece; that it fits is the
  * sandbox's affair. */
 #define NC_ARCHIVE_MAX (8ULL * 1024 * 1024 * 1024)

@@ -18,9 +18,14 @@
 
 /* Of each kind. */
 #define STORE_MAX (1ULL << 30)
+#define SHARE_MAX (STORE_MAX / 4) /* of one owner */
+
+/* Digits of a key that tell its owner. */
+#define OWNER 16
 
 struct nc_digest {
 	EVP_MD_CTX *context;
+	char owner[OWNER + 1]; /* "": it tells none */
 };
 
 struct nc_digest *nc_digest_new(void)
@@ -69,6 +74,19 @@ void nc_digest_program(struct nc_digest *digest, const char *name)
 	}
 }
 
+void nc_digest_own(struct nc_digest *digest)
+{
+	unsigned char bytes[EVP_MAX_MD_SIZE];
+	EVP_MD_CTX *copy = digest ? EVP_MD_CTX_new() : NULL;
+
+	/* without memory it has no share of its own */
+	if (copy && EVP_MD_CTX_copy_ex(copy, digest->context) == 1 &&
+		EVP_DigestFinal_ex(copy, bytes, NULL) == 1)
+		for (size_t i = 0; i < OWNER / 2; i++)
+			(void)snprintf(digest->owner + 2 * i, 3, "%02x", bytes[i]);
+	EVP_MD_CTX_free(copy);
+}
+
 void nc_digest_end(struct nc_digest *digest, char key[static NC_KEY_SIZE])
 {
 	unsigned char bytes[EVP_MAX_MD_SIZE];
@@ -80,6 +98,8 @@ void nc_digest_end(struct nc_digest *digest, char key[static NC_KEY_SIZE])
 	if (EVP_DigestFinal_ex(digest->context, bytes, &size) == 1)
 		for (unsigned int i = 0; i < size; i++)
 			(void)snprintf(key + 2 * (size_t)i, 3, "%02x", bytes[i]);
+	if (key[0] && digest->owner[0])
+		memcpy(key, digest->owner, OWNER);
 	EVP_MD_CTX_free(digest->context);
 	free(digest);
 }
@@ -105,37 +125,58 @@ int nc_keep_read(int cache_fd, const char *kind, const char *key, size_t max, ch
 	return r;
 }
 
-/* Removes what was not used for longest until there is room. */
-static void make_room(int store_fd, uint64_t wanted)
+/* What was not used for longest, of anybody or of one owner. */
+struct oldest {
+	uint64_t sum;
+	struct timespec used;
+	char name[NC_NAME_MAX + 1];
+};
+
+static void consider(struct oldest *oldest, const char *name, const struct stat *status)
 {
-	for (;;) {
-		cleanup_closedir DIR *dir = NULL;
-		int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		struct timespec oldest = {0};
-		char name[NC_NAME_MAX + 1] = "";
-		struct dirent *entry;
-		uint64_t sum = 0;
+	oldest->sum += (uint64_t)status->st_size;
+	if (*oldest->name && (status->st_mtim.tv_sec > oldest->used.tv_sec ||
+				     (status->st_mtim.tv_sec == oldest->used.tv_sec &&
+					     status->st_mtim.tv_nsec > oldest->used.tv_nsec)))
+		return;
+	oldest->used = status->st_mtim;
+	(void)snprintf(oldest->name, sizeof(oldest->name), "%s", name);
+}
 
-		dir = fd < 0 ? NULL : fdopendir(fd);
-		if (!dir) {
-			(void)nc_fd_close(fd);
-			return;
-		}
-		while ((entry = readdir(dir))) {
-			struct stat status;
+static int look(int store_fd, const char *key, struct oldest *all, struct oldest *own)
+{
+	cleanup_closedir DIR *dir = NULL;
+	int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *entry;
 
-			if (fstatat(store_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-				!S_ISREG(status.st_mode))
-				continue;
-			sum += (uint64_t)status.st_size;
-			if (*name && (status.st_mtim.tv_sec > oldest.tv_sec ||
-					     (status.st_mtim.tv_sec == oldest.tv_sec &&
-						     status.st_mtim.tv_nsec > oldest.tv_nsec)))
-				continue;
-			oldest = status.st_mtim;
-			(void)snprintf(name, sizeof(name), "%s", entry->d_name);
-		}
-		if (sum + wanted <= STORE_MAX || !*name || unlinkat(store_fd, name, 0) < 0)
+	*all = *own = (struct oldest){0};
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return nc_fd_close(fd);
+	while ((entry = readdir(dir))) {
+		struct stat status;
+
+		if (fstatat(store_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(status.st_mode))
+			continue;
+		consider(all, entry->d_name, &status);
+		if (strncmp(entry->d_name, key, OWNER) == 0)
+			consider(own, entry->d_name, &status);
+	}
+	return 0;
+}
+
+/* Removes what was not used for longest until there is room, and the owner within its share. */
+static void make_room(int store_fd, const char *key, uint64_t wanted)
+{
+	struct oldest all, own;
+
+	while (look(store_fd, key, &all, &own) == 0) {
+		const char *name = own.sum + wanted > SHARE_MAX && *own.name ? own.name
+				   : all.sum + wanted > STORE_MAX	     ? all.name
+									     : "";
+
+		if (!*name || unlinkat(store_fd, name, 0) < 0)
 			return;
 	}
 }
@@ -146,6 +187,6 @@ void nc_keep_write(int cache_fd, const char *kind, const char *key, const char *
 
 	if (store_fd < 0)
 		return;
-	make_room(store_fd, size);
+	make_room(store_fd, key, size);
 	(void)nc_path_write(store_fd, key, data, size, 0600); /* or it is made again */
 }

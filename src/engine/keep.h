@@ -19,6 +19,9 @@ void nc_digest_text(struct nc_digest *digest, const char *text);
 /* Which file a program of this name is in the host's tree, and when it was changed. */
 void nc_digest_program(struct nc_digest *digest, const char *name);
 
+/* What was added so far says whose it is: keys of the same owner begin with the same digits. */
+void nc_digest_own(struct nc_digest *digest);
+
 /* The key, "" if there is none; frees the digest. */
 void nc_digest_end(struct nc_digest *digest, char key[static NC_KEY_SIZE]);
 
@@ -29,7 +32,10 @@ void nc_digest_end(struct nc_digest *digest, char key[static NC_KEY_SIZE]);
 int nc_keep_read(int cache_fd, const char *kind, const char *key, size_t max, char **ret_data,
 	size_t *ret_size);
 
-/* Keeps it, if it can be. What was not read for longest goes when there is no room. */
+/*
+ * Keeps it, if it can be. What was not read for longest goes when there is no room: of the same
+ * owner if that one has more than a quarter of it, else of anybody.
+ */
 void nc_keep_write(int cache_fd, const char *kind, const char *key, const char *data, size_t size);
 
 #endif

@@ -26,6 +26,8 @@ struct nc_digest *nc_owner_digest(enum nc_store store, const char *tenant)
 
 	nc_digest_text(digest, nc_stores[store].name);
 	nc_digest_text(digest, nc_stores[store].owner == NC_OWNER_OPERATOR ? "" : tenant);
+	if (nc_stores[store].owner != NC_OWNER_OPERATOR && *tenant)
+		nc_digest_own(digest); /* who has a share of the room */
 	return digest;
 }
 

@@ -366,7 +366,7 @@ int nc_journal_append(
 		if (r == 0)
 			r = append_locked(journal, &head, entry, ret_receipt);
 	} while ((r == -ENOSPC || r == -EDQUOT) && entry->is_end && journal->reserve &&
-		 nc_reserve_spend(journal->reserve));
+		 nc_reserve_spend(journal->reserve, journal->line.size));
 	(void)set_lock(journal->key_fd, F_UNLCK);
 	return r;
 }

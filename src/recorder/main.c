@@ -39,6 +39,7 @@
 #include "base/parse.h"
 #include "base/path.h"
 #include "base/recordwire.h"
+#include "base/text.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "recorder/blob.h"
@@ -294,6 +295,12 @@ static int handle_finish(struct nc_wire_in *in)
 	return 0;
 }
 
+/* Notes that tell how something ended which was begun: commands of sandboxes, and these. */
+static bool is_end(const char *event)
+{
+	return nc_streq(event, "sandbox.command") || nc_streq(event, "sandbox.gone");
+}
+
 static int handle_note(struct nc_wire_in *in)
 {
 	char event[NC_RECORD_ID_MAX + 1];
@@ -304,6 +311,7 @@ static int handle_note(struct nc_wire_in *in)
 	if (r < 0 || kind >= NC_RECORD_KIND_MAX || kind == NC_RECORD_EXECUTION)
 		return -EBADMSG;
 	entry.kind = kind;
+	entry.is_end = is_end(event);
 	append_quietly(&entry);
 	return 0;
 }

@@ -8,13 +8,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/limits.h"
 #include "base/path.h"
 
-/* More than the longest line, in whole blocks; and what a segment that is begun needs. */
-#define SLICE (128U * 1024)
-
-_Static_assert(SLICE > NC_LINE_MAX + 2U * 4096, "a line, and the blocks that it touches");
+#define BLOCK 4096U
 
 int nc_reserve_open(struct nc_reserve *reserve, int history_fd)
 {
@@ -34,7 +30,7 @@ void nc_reserve_done(struct nc_reserve *reserve)
 /* Bytes that are written and not zeros: a hole or a promise would be no room. */
 void nc_reserve_fill(struct nc_reserve *reserve)
 {
-	char bytes[SLICE / 8];
+	char bytes[4 * BLOCK];
 	struct stat status;
 	off_t at;
 
@@ -53,13 +49,14 @@ void nc_reserve_fill(struct nc_reserve *reserve)
 	reserve->is_whole = true;
 }
 
-bool nc_reserve_spend(struct nc_reserve *reserve)
+bool nc_reserve_spend(struct nc_reserve *reserve, size_t bytes)
 {
+	/* the blocks that a line touches, and one for a segment that is begun */
+	off_t slice = (off_t)((bytes / BLOCK + 2) * BLOCK);
 	struct stat status;
 
 	reserve->is_whole = false;
 	if (reserve->fd < 0 || fstat(reserve->fd, &status) < 0 || status.st_size == 0)
 		return false;
-	return ftruncate(reserve->fd, status.st_size > (off_t)SLICE ? status.st_size - SLICE : 0) ==
-	       0;
+	return ftruncate(reserve->fd, status.st_size > slice ? status.st_size - slice : 0) == 0;
 }

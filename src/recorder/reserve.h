@@ -7,6 +7,7 @@
 #define NC_RESERVE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Some thousand ends. A worker begins nothing while less than twice this is free. */
@@ -24,7 +25,10 @@ void nc_reserve_done(struct nc_reserve *reserve);
 /* Makes it whole again, if the disk allows that. */
 void nc_reserve_fill(struct nc_reserve *reserve);
 
-/* Gives a slice of it to whoever writes next. false: nothing is left. */
-bool nc_reserve_spend(struct nc_reserve *reserve);
+/*
+ * Gives so many bytes of it, and what they need in whole blocks, to whoever writes next: that may
+ * be somebody else, so no more than that. false: nothing is left.
+ */
+bool nc_reserve_spend(struct nc_reserve *reserve, size_t bytes);
 
 #endif

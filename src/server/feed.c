@@ -17,6 +17,7 @@
 
 struct nc_feed_event {
 	struct nc_feed_event *next;
+	unsigned int users; /* the feed, and who is in the middle of it */
 	uint64_t number;
 	size_t size;		/* of all of it */
 	struct nc_sheet *sheet; /* between what is in the text and its end; or NULL */
@@ -28,12 +29,20 @@ struct nc_feed_watcher {
 	struct nc_feed_watcher *next;
 	struct nc_feed *feed; /* NULL: it is gone */
 	struct nc_exchange *exchange;
-	uint64_t seen;	 /* the number of the last event that was sent whole */
-	uint64_t within; /* of the one that is being sent */
-	size_t at;	 /* bytes of it that were sent */
-	char gap[96];	 /* what is sent before: some are missing */
+	uint64_t seen;		    /* the number of the last event that was sent whole */
+	struct nc_feed_event *last; /* that is being sent or was, kept for that; or NULL */
+	size_t at;		    /* bytes of it that were sent; 0: all, or none */
+	char gap[96];		    /* what is sent before: some are missing */
 	size_t gap_at;
 };
+
+static void event_unref(struct nc_feed_event *event)
+{
+	if (!event || --event->users > 0)
+		return;
+	nc_sheet_unref(event->sheet);
+	free(event);
+}
 
 static void drop_event(struct nc_feed *feed)
 {
@@ -44,8 +53,7 @@ static void drop_event(struct nc_feed *feed)
 		feed->end = &feed->events;
 	feed->size -= event->size;
 	*feed->kept -= event->size;
-	nc_sheet_unref(event->sheet);
-	free(event);
+	event_unref(event);
 }
 
 void nc_feed_wake(struct nc_feed *feed)
@@ -68,7 +76,8 @@ static void add_event(struct nc_feed *feed, const char *name, const char *data, 
 
 	if (!event)
 		return;
-	*event = (struct nc_feed_event){.number = feed->n_events,
+	*event = (struct nc_feed_event){.users = 1,
+		.number = feed->n_events,
 		.size = own_size + (sheet ? sheet->text.size : 0) + strlen(EVENT_END),
 		.sheet = sheet ? nc_sheet_ref(sheet) : NULL};
 	memcpy(event->text, head, head_size);
@@ -100,13 +109,19 @@ void nc_feed_sheet(struct nc_feed *feed, const char *name, struct nc_sheet *shee
 }
 
 /* What it is to send next; NULL: nothing yet. */
-static const struct nc_feed_event *next_event(struct nc_feed_watcher *watcher)
+static struct nc_feed_event *next_event(struct nc_feed_watcher *watcher)
 {
-	const struct nc_feed_event *event = watcher->feed->events;
+	struct nc_feed_event *event = watcher->feed->events, *last = watcher->last;
 
+	if (watcher->at > 0)
+		return last;
+	/* what is still in the list leads on; the search would be long for who is nearly at its end
+	 */
+	if (event && last && last->number >= event->number && last->number == watcher->seen)
+		event = last->next;
 	while (event && event->number <= watcher->seen)
 		event = event->next;
-	if (!event || watcher->at > 0 || event->number == watcher->seen + 1)
+	if (!event || event->number == watcher->seen + 1)
 		return event;
 	(void)snprintf(watcher->gap, sizeof(watcher->gap),
 		"event: gap\ndata: {\"from\":%" PRIu64 ",\"to\":%" PRIu64 "}\n\n",
@@ -140,13 +155,12 @@ static size_t copy_event(char *data, size_t size, const struct nc_feed_event *ev
 static ssize_t pull_events(void *source, char *data, size_t size)
 {
 	struct nc_feed_watcher *watcher = source;
-	const struct nc_feed_event *event;
 	size_t filled = 0;
 
 	while (watcher->feed && filled < size) {
+		struct nc_feed_event *event = next_event(watcher);
 		size_t n, gap;
 
-		event = next_event(watcher);
 		gap = strlen(watcher->gap);
 		if (watcher->gap_at < gap) {
 			n = copy(data + filled, size - filled, watcher->gap + watcher->gap_at,
@@ -159,10 +173,11 @@ static ssize_t pull_events(void *source, char *data, size_t size)
 		watcher->gap_at = 0;
 		if (!event)
 			break;
-		/* its rest is gone, too slow: who comes back is told of the gap */
-		if (watcher->at > 0 && watcher->within != event->number)
-			return -1;
-		watcher->within = event->number;
+		if (watcher->last != event) {
+			event_unref(watcher->last);
+			watcher->last = event;
+			event->users++;
+		}
 		n = copy_event(data + filled, size - filled, event, watcher->at);
 		watcher->at += n;
 		filled += n;
@@ -190,6 +205,7 @@ static void unplug_events(void *source)
 		*place = watcher->next;
 	if (feed && !feed->watchers)
 		feed->alone_ns = nc_clock_ns();
+	event_unref(watcher->last);
 	free(watcher);
 }
 

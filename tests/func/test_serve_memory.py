@@ -153,3 +153,16 @@ def test_what_commands_printed_is_bounded(daemon):
         assert 1 <= len(known) <= 10 and known[0]["id"] == newest[box.id]
         assert len(box.command(newest[box.id])["stdout"]) > 1000000
         box.ask("DELETE")
+
+
+def test_there_is_an_end_to_watches(daemon):
+    boxes = [Sandbox(daemon) for _ in range(9)]
+    clients = [ask_without_reading(daemon, f"/v1/sandboxes/{boxes[i % 9].id}/watch?path=/workspace") for i in range(36)]
+    try:
+        status = [client.recv(12).split()[1] for client in clients]
+        assert status.count(b"200") == 32 and status.count(b"503") == 4
+    finally:
+        for client in clients:
+            client.close()
+        for box in boxes:
+            box.ask("DELETE")

@@ -47,7 +47,8 @@ class Watch:
             event = self.event()
             assert event, seen
             kind, data = event
-            seen.append((kind, data.get("path", "").removeprefix("/workspace/"), *([data["from"].removeprefix("/workspace/")] if "from" in data else [])))
+            more = [data["from"].removeprefix("/workspace/")] if kind == "moved" else []
+            seen.append((kind, data.get("path", "").removeprefix("/workspace/"), *more))
         return seen
 
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,6 +124,42 @@ static void the_longest_unused_makes_room(void **state)
 	unit_remove(AT_FDCWD, path);
 }
 
+/* The key of something that is somebody's, as the name of a file in the directory of its kind. */
+static void owned_key(const char *owner, const char *what, char name[static NC_KEY_SIZE + 5])
+{
+	struct nc_digest *digest = nc_digest_new();
+	char key[NC_KEY_SIZE];
+
+	nc_digest_text(digest, owner);
+	nc_digest_own(digest);
+	nc_digest_text(digest, what);
+	nc_digest_end(digest, key);
+	(void)snprintf(name, NC_KEY_SIZE + 5, "kind/%s", key);
+}
+
+static void who_has_more_than_a_share_makes_room_himself(void **state)
+{
+	char path[UNIT_DIR_SIZE], mine[NC_KEY_SIZE + 5], more[NC_KEY_SIZE + 5];
+	char other[NC_KEY_SIZE + 5];
+	cleanup_close int fd = unit_dir_make(path);
+
+	(void)state;
+	owned_key("greedy", "a", mine);
+	owned_key("greedy", "b", more);
+	owned_key("modest", "a", other);
+	assert_string_not_equal(mine, more);
+	assert_memory_equal(mine, more, strlen("kind/") + 16);
+	assert_memory_not_equal(mine, other, strlen("kind/") + 16);
+	assert_int_equal(mkdirat(fd, "kind", 0700), 0);
+	make_large(fd, mine, 10);
+	make_large(fd, other, 1000); /* which was not used for longer */
+	nc_keep_write(fd, "kind", more + strlen("kind/"), "x", 1);
+	assert_int_equal(faccessat(fd, mine, F_OK, 0), -1);
+	assert_int_equal(faccessat(fd, other, F_OK, 0), 0);
+	assert_int_equal(faccessat(fd, more, F_OK, 0), 0);
+	unit_remove(AT_FDCWD, path);
+}
+
 static void a_place_that_is_no_directory_keeps_nothing(void **state)
 {
 	cleanup_close int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -175,6 +212,7 @@ int main(void)
 		cmocka_unit_test(without_a_place_nothing_is_kept),
 		cmocka_unit_test(a_place_that_is_no_directory_keeps_nothing),
 		cmocka_unit_test(the_longest_unused_makes_room),
+		cmocka_unit_test(who_has_more_than_a_share_makes_room_himself),
 		cmocka_unit_test(without_memory_there_is_no_key),
 	};
 

@@ -23,6 +23,7 @@ struct nc_watch {
 	struct nc_server *server;
 	struct nc_exchange *exchange; /* that is not answered yet; or NULL */
 	char sandbox[NC_ID_SIZE];
+	char tenant[NC_REQUEST_NAME_MAX + 1];
 	struct nc_buf record; /* as far as it has come */
 	struct nc_feed feed;
 	size_t size; /* of its events */
@@ -155,6 +156,18 @@ static size_t count_of(const struct nc_server *server, const char *sandbox)
 	return n;
 }
 
+/* Whether the tenant has no place for one more, or nobody has. */
+static bool is_full(const struct nc_server *server, const char *tenant)
+{
+	size_t all = 0, same = 0;
+
+	for (const struct nc_watch *watch = server->watches; watch; watch = watch->next) {
+		all++;
+		same += nc_streq(watch->tenant, tenant);
+	}
+	return all >= NC_WATCHES_MAX || same >= NC_WATCHES_EACH;
+}
+
 static struct nc_watch *watch_new(
 	struct nc_server *server, struct nc_exchange *exchange, const struct nc_sandbox *sandbox)
 {
@@ -168,6 +181,7 @@ static struct nc_watch *watch_new(
 	watch->exchange = exchange;
 	watch->record = (struct nc_buf)NC_BUF(RECORD_MAX);
 	memcpy(watch->sandbox, nc_sandbox_id(sandbox), sizeof(watch->sandbox));
+	(void)snprintf(watch->tenant, sizeof(watch->tenant), "%s", exchange->caller.tenant);
 	nc_feed_init(&watch->feed, &watch->size);
 	watch->next = server->watches;
 	watch->place = &server->watches;
@@ -188,7 +202,11 @@ static bool may_watch(
 	else if (count_of(server, nc_sandbox_id(sandbox)) >= WATCHES_EACH)
 		nc_problem(exchange, 409, "busy", NULL, "End one of them",
 			"%u clients watch files of the sandbox already", WATCHES_EACH);
-	else
+	else if (is_full(server, exchange->caller.tenant)) {
+		nc_problem(exchange, 503, "busy", NULL, "End one of them, or try again later",
+			"Too many clients watch files of sandboxes");
+		nc_reply_retry(exchange, 1);
+	} else
 		return true;
 	return false;
 }
