@@ -110,6 +110,7 @@ struct nc_request {
 	bool is_workflow;	     /* it came with `steps`, so the reply has `steps` too */
 	struct nc_request_pairs env; /* for all steps */
 	struct nc_request_words packages;
+	struct nc_request_words binds;	 /* of the host, by the operator's names */
 	struct nc_request_words capture; /* patterns of files that the reply brings back */
 	struct nc_request_files files;
 	struct nc_request_pairs labels;
