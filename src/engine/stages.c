@@ -436,7 +436,9 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 				       warmth_words(execution, step), NULL);
 	case NC_STAGE_PROBE:
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
-		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL, NULL);
+		return r < 0 ? r
+			     : fill_env(execution, &paths, NULL, NULL,
+				       environment_words(execution, step), NULL);
 	case NC_STAGE_RUN:
 		r = fill_run_argv(execution, step, &paths, &request->step[stage->step].args);
 		return r < 0 ? r
