@@ -101,6 +101,14 @@ bool nc_binds_has(const struct nc_binds *binds, const char *name)
 	return binds && find(binds, name) < binds->count;
 }
 
+int nc_binds_unknown(const char *name, struct nacre_err *err)
+{
+	return nc_err_set(err, -EPERM,
+		"binds: there is no '%s' here; the operator lists what may be named under binds in "
+		"serve.yaml",
+		name);
+}
+
 void nc_binds_show(const struct nc_binds *binds, const char *name, struct nc_box_order *order)
 {
 	uint32_t i = find(binds, name);

@@ -33,6 +33,9 @@ int nc_binds_open(const struct nc_serve_config *config, struct nc_binds *binds,
 void nc_binds_write(const struct nc_binds *binds, struct nc_buf *out);
 int nc_binds_read(const char *text, struct nc_binds *binds);
 
+/* What to say about a name that there is not. -EPERM. */
+int nc_binds_unknown(const char *name, struct nacre_err *err);
+
 /* Whether there is one of that name; NULL: there are none. */
 bool nc_binds_has(const struct nc_binds *binds, const char *name);
 

@@ -182,13 +182,12 @@ static int check_env(struct nc_execution *execution)
 static int check_binds(struct nc_execution *execution)
 {
 	const struct nc_request_words *wanted = &execution->request.binds;
+	struct nacre_err err = {0};
 
 	for (size_t i = 0; i < wanted->count; i++)
-		if (!nc_binds_has(nc_engine_setup(execution->engine)->binds, wanted->words[i]))
-			return nc_execution_fail(execution, "blocked",
-				"binds: there is no '%s' here; the operator lists what may be "
-				"named under binds in serve.yaml",
-				wanted->words[i]);
+		if (!nc_binds_has(nc_engine_setup(execution->engine)->binds, wanted->words[i]) &&
+			nc_binds_unknown(wanted->words[i], &err) < 0)
+			return nc_execution_fail(execution, "blocked", "%s", err.message);
 	return 0;
 }
 

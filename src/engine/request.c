@@ -165,7 +165,7 @@ static bool is_bind(const char *name)
 	return nc_is_request_name(name, "._-");
 }
 
-static void read_binds(const struct nc_cursor *c)
+void nc_read_binds(const struct nc_cursor *c)
 {
 	static const struct nc_list binds = {"names", NC_REQUEST_BINDS_MAX, 0, is_bind,
 		"a name of the operator's binds: 1 to 64 letters, digits, '.', '_', '-', a letter "
@@ -639,7 +639,7 @@ static const struct nc_rule request_rules[] = {
 	FIELD("env", nc_read_env, env),
 	FIELD("tier", nc_read_tier, tier),
 	FIELD("limits", nc_read_limits, limits),
-	FIELD("binds", read_binds, binds),
+	FIELD("binds", nc_read_binds, binds),
 	FIELD("capture", read_capture, capture),
 	FIELD("policy", nc_read_policy, policy),
 	FIELD("cache", nc_read_bool, cache),

@@ -14,6 +14,7 @@ import pytest
 from conftest import BUILD, NACRE, environment, open_way
 from leftovers import our_groups
 from serving import Daemon
+from test_sandboxes import Sandbox
 
 USER, OTHER = 1000, 4711
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
@@ -299,6 +300,18 @@ def test_requests_name_what_the_operator_allows(as_root, shared):
         done = subprocess.run([NACRE, "--server", f"http://127.0.0.1:{daemon.port}", "run", "--bind", "data", "--lang", "shell", "-c", "cat /mnt/data/file"],
                               capture_output=True, text=True, env=daemon.env, stdin=subprocess.DEVNULL)
         assert done.stdout == "changed\n", done
+
+
+def test_sandboxes_name_them_too(as_root, shared):
+    with Daemon(shared, config=shared / "config") as daemon:
+        box = Sandbox(daemon, binds=["data", "out"])
+        done = box.run("cat /mnt/data/file; echo no >/mnt/data/new; echo kept >/srv/out/kept; cat /srv/out/kept")
+        assert done["stdout"] == "of the operator\nkept\n" and "Read-only" in done["stderr"], done
+        assert (shared / "out/kept").read_text() == "kept\n" and not (shared / "data/new").exists()
+        assert Sandbox(daemon).run("ls /mnt")["stdout"] == ""
+        refused = daemon.post("/v1/sandboxes", {"binds": ["other"]})
+        assert refused.status == 403 and "there is no 'other' here" in refused.json()["detail"], refused.body
+        assert daemon.post("/v1/sandboxes", {"binds": ["/etc"]}).status == 400
 
 
 def test_names_mean_the_same_after_a_daemon_died(as_root, shared):
