@@ -14,8 +14,8 @@
 int nc_gather(json_t *files, const char *word, struct nacre_err *err);
 
 /*
- * The same for all of a directory, at the top, but for one file: the program. That is what is called
- * main or __main__ with the ending of a language, or else the only file of any language.
+ * The same for all of a directory, at the top, but for one file: the program. That is what is
+ * called main or __main__ with the ending of a language, or else the only file of any language.
  * *ret_name and *ret_code are fresh memory. -ENOTDIR: path is no directory, and nothing was done.
  */
 int nc_gather_program(json_t *files, const char *path, char **ret_name, char **ret_code,

@@ -147,8 +147,7 @@ static int read_image(const struct nc_order_args *args, struct nc_run *run, stru
 	return 0;
 }
 
-/* SRC[:DST][:rw], where DST is absolute and SRC may be anything that can be opened. */
-static int read_bind(const char *text, struct nc_order *order, struct nacre_err *err)
+int nc_order_bind(const char *text, struct nc_order *order, struct nacre_err *err)
 {
 	const char *expected = "SOURCE[:TARGET][:rw], the target absolute, without dots, no longer "
 			       "than 255 bytes, and not in /proc, /dev or /sys";
@@ -246,7 +245,7 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 	for (size_t i = 0; r == 0 && i < args->floor.count; i++)
 		r = read_floor(args->floor.words[i], order, err);
 	for (size_t i = 0; r == 0 && i < args->bind.count; i++)
-		r = read_bind(args->bind.words[i], order, err);
+		r = nc_order_bind(args->bind.words[i], order, err);
 	if (r == 0)
 		r = read_image(args, run, err);
 	for (int i = 0; r == 0 && i < n_words; i++)

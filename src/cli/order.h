@@ -102,4 +102,7 @@ int nc_order_limits(const struct nc_order_args *args, struct nc_box_limits *limi
 int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
 	struct nc_order *order, struct nacre_err *err);
 
+/* Adds SRC[:DST][:rw], where DST is absolute and SRC may be anything that can be opened. */
+int nc_order_bind(const char *text, struct nc_order *order, struct nacre_err *err);
+
 #endif

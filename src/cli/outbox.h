@@ -1,8 +1,8 @@
 /*
  * Captured files on their way to the caller's disk. What a program left behind is hostile, and the
- * worker that has it may write nowhere: a process of the caller's rights, which was begun before the
- * worker gave them up and can reach one directory alone, takes the files from it and writes them.
- * Below that directory it follows no link.
+ * worker that has it may write nowhere: a process of the caller's rights, which was begun before
+ * the worker gave them up and can reach one directory alone, takes the files from it and writes
+ * them. Below that directory it follows no link.
  */
 #ifndef NC_OUTBOX_H
 #define NC_OUTBOX_H

@@ -19,6 +19,7 @@
 #include "cli/outlet.h"
 #include "cli/recording.h"
 #include "cli/remote.h"
+#include "engine/binds.h"
 #include "engine/engine.h"
 #include "engine/environment.h"
 #include "engine/installer.h"
@@ -34,12 +35,19 @@ static const char *arg_code, *arg_lang, *arg_net, *arg_out, *arg_packages, *arg_
 	*arg_request;
 static struct nc_words arg_allow, arg_input, arg_file, arg_capture;
 static struct nc_order_args args;
+/* what --bind names here, and what the request calls it */
+static struct nc_order arg_binds;
+static struct nc_binds binds;
 
 static const struct nc_option options[] = {
 	{.name = "allow",
 		.value = "HOST[:PORT]",
 		.help = "A host that it may reach; repeatable",
 		.words = &arg_allow},
+	{.name = "bind",
+		.value = "SRC[:DST][:rw]",
+		.help = "Show a file or directory; with --server a name; repeatable",
+		.words = &args.bind},
 	{.name = "cache", .help = "Answer an equal request from the cache", .flag = &arg_cache},
 	{.name = "capture",
 		.value = "GLOB",
@@ -139,6 +147,36 @@ static json_t *env_json(void)
 	return object;
 }
 
+/* Names: of a daemon's operator, or those that ours have by their number. */
+static json_t *binds_json(void)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < args.bind.count; i++)
+		(void)json_array_append_new(list,
+			json_string(binds.count > 0 ? binds.bind[i].name : args.bind.words[i]));
+	return list;
+}
+
+/* With the caller's rights, before they are given up. */
+static int open_binds(struct nacre_err *err)
+{
+	const struct nc_box_order *order = &arg_binds.run.order;
+	int r = 0;
+
+	arg_binds.run.image_fd = -EBADF;
+	for (size_t i = 0; r == 0 && i < args.bind.count; i++)
+		r = nc_order_bind(args.bind.words[i], &arg_binds, err);
+	for (; r == 0 && binds.count < order->n_binds; binds.count++) {
+		struct nc_bind *bind = &binds.bind[binds.count];
+
+		(void)snprintf(bind->name, sizeof(bind->name), "bind%u", binds.count + 1);
+		bind->writable = order->binds[binds.count].writable;
+		memcpy(bind->target, order->binds[binds.count].target, sizeof(bind->target));
+	}
+	return r;
+}
+
 static json_t *packages_json(void)
 {
 	json_t *list = json_array();
@@ -183,6 +221,7 @@ static int compose(json_t *request, json_t *files, const char *file, char **word
 		words_json((char *const *)(uintptr_t)arg_input.words, arg_input.count));
 	r |= set(request, "capture",
 		words_json((char *const *)(uintptr_t)arg_capture.words, arg_capture.count));
+	r |= set(request, "binds", binds_json());
 	r |= set(request, "cache", json_boolean(arg_cache));
 	if (file && !nc_streq(file, "-"))
 		r |= set(request, "file",
@@ -211,8 +250,9 @@ static const char *option_of(const char *pointer)
 {
 	static const char *const names[][2] = {{"/language", "--lang"}, {"/args", "ARGUMENT"},
 		{"/inputs", "--input"}, {"/files", "--file"}, {"/env", "--env"},
-		{"/capture", "--capture"}, {"/packages", "--packages"}, {"/policy", "--policy"},
-		{"/tier", "--tier"}, {"/code", "CODE"}, {"/network/allow", "--allow"}};
+		{"/capture", "--capture"}, {"/binds", "--bind"}, {"/packages", "--packages"},
+		{"/policy", "--policy"}, {"/tier", "--tier"}, {"/code", "CODE"},
+		{"/network/allow", "--allow"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!arg_request && nc_text_after(pointer, names[i][0]))
@@ -411,6 +451,7 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	if (network)
 		(void)nc_network_trust(network, nc_outlet_trusted()); /* or without them */
 	setup.network = network;
+	setup.binds = &binds;
 	r = nc_engine_new(&setup, &engine);
 	if (r < 0)
 		return nc_err_errno(err, r, "Begin the engine");
@@ -642,6 +683,11 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	int record_fd, egress_fd = -EBADF, r;
 
 	nc_environments_init(&environments);
+	r = cli->server ? 0 : open_binds(err);
+	if (r < 0)
+		return r;
+	setup.binds = arg_binds.bind_fd;
+	setup.n_binds = arg_binds.n_bind_fds;
 	r = read_request(n_words, words, &request, err);
 	request.network.trusted = true;
 	/* before anything is given up; for programs the reply has them */

@@ -32,6 +32,7 @@
 #include "cli/serve_aides.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
+#include "engine/binds.h"
 #include "engine/ledger.h"
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
@@ -57,6 +58,8 @@
 #define FOUND_VARIABLE "NACRE_FOUND"
 /* The process that the service manager knows. */
 #define MAIN_VARIABLE "NACRE_MAIN"
+#define BINDS_VARIABLE "NACRE_SERVE_BINDS"
+#define BINDS_TEXT_MAX (NC_BOX_BINDS_MAX * (NC_BOX_DIR_MAX + NC_REQUEST_NAME_MAX + 8U))
 
 static struct nc_start_args args;
 static struct nc_words arg_listen;
@@ -106,6 +109,8 @@ struct opened {
 	int memory_fd, inbox_fd, tls_fd; /* for the next worker: the ledger, certificate and key */
 	struct nc_tls *tls;
 	struct nc_manager manager;
+	struct nc_binds binds;
+	int bind_fd[NC_BOX_BINDS_MAX]; /* those of binds, until the spawner has them */
 };
 
 static void say(const char *text)
@@ -250,6 +255,11 @@ static int open_all(struct opened *opened, struct nc_start *start, const struct 
 			say, &opened->keeper, &start->setup.witness_fd, err);
 	if (r < 0)
 		return r;
+	r = nc_binds_open(&config->serve, &opened->binds, opened->bind_fd, err);
+	if (r < 0)
+		return r;
+	start->setup.binds = opened->bind_fd;
+	start->setup.n_binds = opened->binds.count;
 	opened->image_store_fd = nc_image_store_open(false, start->ranges, &ignored);
 	opened->snapshots_fd = nc_store_open("snapshots", true, start->ranges, err);
 	if (opened->snapshots_fd < 0)
@@ -563,6 +573,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 		return nc_err_errno(err, r, "Restrict ourselves");
 	nc_start_network(start, &daemon.loop);
 	setup.network = start->network;
+	setup.binds = &opened->binds;
 	r = nc_spawn_connect(&start->spawn, err);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
@@ -572,6 +583,7 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	struct nacre_err *err)
 {
 	struct nc_heirs heirs = {0};
+	nc_buf_cleanup struct nc_buf binds = NC_BUF(BINDS_TEXT_MAX);
 	char found[NC_CONFIG_FILE_COUNT + 1], pid[16];
 	int r = nc_start_open(start, &args, config, err);
 
@@ -584,7 +596,9 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	r = nc_heirs_announce(&heirs, err);
 	list_found(config, found);
 	(void)snprintf(pid, sizeof(pid), "%d", (int)opened->manager.pid);
-	if (r == 0 && (setenv(FOUND_VARIABLE, found, 1) < 0 || setenv(MAIN_VARIABLE, pid, 1) < 0))
+	nc_binds_write(&opened->binds, &binds);
+	if (r == 0 && (setenv(FOUND_VARIABLE, found, 1) < 0 || setenv(MAIN_VARIABLE, pid, 1) < 0 ||
+			      setenv(BINDS_VARIABLE, nc_buf_text(&binds), 1) < 0))
 		r = nc_err_set(err, -ENOMEM, "Out of memory");
 	/* the way there may be closed to the next, and the spawner is where it is begun */
 	if (r == 0 && opened->config_fd >= 0 && fchdir(opened->config_fd) < 0)
@@ -598,6 +612,8 @@ static int begin(struct nc_start *start, struct opened *opened, const struct nc_
 	if (r == 0)
 		r = nc_start_split(start, err);
 	start->setup.heirs = NULL; /* they are ours */
+	for (uint32_t i = 0; i < opened->binds.count; i++)
+		opened->bind_fd[i] = nc_fd_close(opened->bind_fd[i]); /* the spawner has them */
 	return r;
 }
 
@@ -626,6 +642,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 
 		(void)nc_parse_u64(getenv(MAIN_VARIABLE) ?: "", 1, INT32_MAX, &pid);
 		opened.manager.pid = (pid_t)pid;
+		/* in the order in which the spawner has them, whatever the file says by now */
+		if (nc_binds_read(getenv(BINDS_VARIABLE) ?: "", &opened.binds) < 0)
+			opened.binds = (struct nc_binds){0};
 		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
 		r = check_found(cli->config, err);
 		if (r == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "config/host.h"
@@ -225,6 +226,28 @@ static const char *const warm_names[NC_WARM_MAX + 1] = {
 	[NC_WARM_NOTHING] = "nothing",
 };
 
+static bool is_absolute(const char *text)
+{
+	return text[0] == '/' && strlen(text) <= NC_PATH_MAX;
+}
+
+static const char *const bind_modes[NC_BIND_MODE_MAX + 1] = {
+	[NC_BIND_RO] = "ro",
+	[NC_BIND_RW] = "rw",
+};
+
+#define BIND(member, ...)                                                                          \
+	{                                                                                          \
+		.name = #member, .offset = offsetof(struct nc_bind_values, member), __VA_ARGS__    \
+	}
+
+static const struct nc_field bind_fields[] = {
+	BIND(path, .type = NC_FIELD_WORD, .is_word = is_absolute, .expected = "an absolute path"),
+	BIND(target, .type = NC_FIELD_WORD, .is_word = is_absolute, .expected = "an absolute path"),
+	BIND(mode, .type = NC_FIELD_CHOICE, .preset = "ro", .choices = bind_modes),
+	END,
+};
+
 #define SERVE(member, ...)                                                                         \
 	{                                                                                          \
 		.name = #member, .offset = offsetof(struct nc_serve_config, member), __VA_ARGS__   \
@@ -232,6 +255,9 @@ static const char *const warm_names[NC_WARM_MAX + 1] = {
 
 static const struct nc_field serve_fields[] = {
 	SERVE(allowed_origins, .type = NC_FIELD_LIST),
+	SERVE(binds, .type = NC_FIELD_MAP, .fields = bind_fields,
+		.size = sizeof(struct nc_bind_values), .is_word = nc_policy_is_tenant,
+		.expected = "a name: " NC_POLICY_NAME_EXPECTED),
 	SERVE(webhooks, .type = NC_FIELD_LIST, .is_word = is_address,
 		.expected = "an address such as https://example.org/hook"),
 	SERVE(tracing, .type = NC_FIELD_GROUP, .fields = tracing_fields),

@@ -103,6 +103,19 @@ enum nc_warm {
 	NC_WARM_MAX,
 };
 
+/* How a directory or file of the host is shown to boxes. */
+enum nc_bind_mode {
+	NC_BIND_RO,
+	NC_BIND_RW,
+	NC_BIND_MODE_MAX,
+};
+
+struct nc_bind_values {
+	struct nc_value path;	/* on the host */
+	struct nc_value target; /* in a box; or not given: /mnt and the name */
+	struct nc_value mode;	/* enum nc_bind_mode */
+};
+
 /* serve.yaml: the daemon. */
 struct nc_serve_config {
 	struct nc_value allowed_origins; /* pages of others that may ask, with a key */
@@ -118,6 +131,7 @@ struct nc_serve_config {
 	struct nc_quota_values quotas; /* of each tenant that has none of its own */
 	struct nc_map tenants;	       /* of struct nc_quota_values */
 	struct nc_map alerts;	       /* of struct nc_alert_values */
+	struct nc_map binds;	       /* of struct nc_bind_values: what requests may name */
 };
 
 enum nc_config_file {

@@ -24,6 +24,8 @@ struct nc_execution;
 struct nc_study;
 
 /* What all executions share; borrowed until the engine is freed. */
+struct nc_binds;
+
 struct nc_engine_setup {
 	uv_loop_t *loop;
 	struct nc_spawn *spawn; /* greeted */
@@ -34,8 +36,9 @@ struct nc_engine_setup {
 	int cache_fd;		  /* a directory for what may be kept; or -EBADF */
 	const struct nc_environments *environments; /* for packages; NULL: there are none */
 	struct nc_network *network;		    /* NULL: there is none */
-	struct nc_record *record;		    /* greeted; NULL: nothing is recorded */
-	bool record_returns; /* if it dies, nc_engine_meet_recorder() follows */
+	const struct nc_binds *binds; /* of the host, that requests may name; NULL: none */
+	struct nc_record *record;     /* greeted; NULL: nothing is recorded */
+	bool record_returns;	      /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);
 	bool threads;	       /* what is large is read and written by those of libuv */

@@ -377,7 +377,8 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 static bool can_take(const struct nc_execution *execution)
 {
 	return stage_of(execution)->packs && execution->tier == NC_BOX_CONTAINER &&
-	       !execution->reach && execution->environment.dir_fd < 0 && !execution->retried;
+	       !execution->reach && execution->request.binds.count == 0 &&
+	       execution->environment.dir_fd < 0 && !execution->retried;
 }
 
 static void begin_stage(struct nc_execution *execution)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/binds.h"
 #include "engine/bounds.h"
 #include "engine/decoys.h"
 #include "engine/execution.h"
@@ -177,6 +178,19 @@ static int check_env(struct nc_execution *execution)
 		       : nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 
+/* Only what the operator named can be named, so that no path of a request is ever opened. */
+static int check_binds(struct nc_execution *execution)
+{
+	const struct nc_request_words *wanted = &execution->request.binds;
+	struct nacre_err err = {0};
+
+	for (size_t i = 0; i < wanted->count; i++)
+		if (!nc_binds_has(nc_engine_setup(execution->engine)->binds, wanted->words[i]) &&
+			nc_binds_unknown(wanted->words[i], &err) < 0)
+			return nc_execution_fail(execution, "blocked", "%s", err.message);
+	return 0;
+}
+
 /* The packages are for the steps of one language, whose environment all steps are shown. */
 static int check_packages(struct nc_execution *execution)
 {
@@ -239,7 +253,8 @@ static int route(struct nc_execution *execution)
 	bool has_decoys = nc_decoys_wanted(execution);
 	/* a door is in a network namespace, and decoys on a file system of which we know how it is
 	 */
-	bool has_more = has_packages || execution->reach || has_decoys;
+	bool has_binds = execution->request.binds.count > 0; /* they have to be mounted */
+	bool has_more = has_packages || execution->reach || has_decoys || has_binds;
 	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_more;
 	bool has_container = setup->spawn->host.user_ns;
 
@@ -254,14 +269,15 @@ static int route(struct nc_execution *execution)
 			has_packages	   ? "Packages need"
 			: execution->reach ? "A network needs"
 			: has_decoys	   ? "Decoys need"
+			: has_binds	   ? "Binds need"
 					   : "Its risk asks for");
 	execution->tier = NC_BOX_CONTAINER;
 	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_more) {
 		execution->tier_reason =
-			has_packages ? "its packages need more than the tier that was named"
-			: execution->reach
-				? "its network needs more than the tier that was named"
-				: "the policy's decoys need more than the tier that was named";
+			has_packages	   ? "its packages need more than the tier that was named"
+			: execution->reach ? "its network needs more than the tier that was named"
+			: has_binds	   ? "its binds need more than the tier that was named"
+				    : "the policy's decoys need more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS && needs_container) {
 		execution->tier_reason = "its risk asks for more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS) {
@@ -417,6 +433,8 @@ void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study
 		r = check_env(execution);
 	if (r == 0)
 		r = check_network(execution);
+	if (r == 0)
+		r = check_binds(execution);
 	if (r == 0)
 		r = check_ceilings(execution);
 	if (r == 0)

@@ -160,6 +160,20 @@ static void read_capture(const struct nc_cursor *c)
 	nc_read_words(c, &capture);
 }
 
+static bool is_bind(const char *name)
+{
+	return nc_is_request_name(name, "._-");
+}
+
+void nc_read_binds(const struct nc_cursor *c)
+{
+	static const struct nc_list binds = {"names", NC_REQUEST_BINDS_MAX, 0, is_bind,
+		"a name of the operator's binds: 1 to 64 letters, digits, '.', '_', '-', a letter "
+		"or digit first"};
+
+	nc_read_words(c, &binds);
+}
+
 static bool is_variable(const char *name)
 {
 	if (isdigit((unsigned char)name[0]))
@@ -625,6 +639,7 @@ static const struct nc_rule request_rules[] = {
 	FIELD("env", nc_read_env, env),
 	FIELD("tier", nc_read_tier, tier),
 	FIELD("limits", nc_read_limits, limits),
+	FIELD("binds", nc_read_binds, binds),
 	FIELD("capture", read_capture, capture),
 	FIELD("policy", nc_read_policy, policy),
 	FIELD("cache", nc_read_bool, cache),
@@ -684,6 +699,7 @@ void nc_request_done(struct nc_request *request)
 	nc_freep(&request->env.pair);
 	nc_freep(&request->labels.pair);
 	nc_freep(&request->packages.words);
+	nc_freep(&request->binds.words);
 	nc_freep(&request->capture.words);
 	nc_request_network_done(&request->network);
 	json_decref(request->source);
@@ -721,6 +737,7 @@ static void complete(const struct nc_cursor *c)
 		fill_words(c, &step->args);
 	}
 	fill_words(c, &request->packages);
+	fill_words(c, &request->binds);
 	fill_words(c, &request->capture);
 }
 

@@ -110,6 +110,7 @@ struct nc_request {
 	bool is_workflow;	     /* it came with `steps`, so the reply has `steps` too */
 	struct nc_request_pairs env; /* for all steps */
 	struct nc_request_words packages;
+	struct nc_request_words binds;	 /* of the host, by the operator's names */
 	struct nc_request_words capture; /* patterns of files that the reply brings back */
 	struct nc_request_files files;
 	struct nc_request_pairs labels;
@@ -139,6 +140,7 @@ void nc_read_id(const struct nc_cursor *c);	 /* char[NC_REQUEST_NAME_MAX + 1] */
 void nc_read_policy(const struct nc_cursor *c);	 /* the same */
 void nc_read_tier(const struct nc_cursor *c);	 /* enum nc_tier */
 void nc_read_env(const struct nc_cursor *c);	 /* struct nc_request_pairs */
+void nc_read_binds(const struct nc_cursor *c);	 /* struct nc_request_words */
 void nc_read_labels(const struct nc_cursor *c);	 /* struct nc_request_pairs */
 void nc_read_limits(const struct nc_cursor *c);	 /* struct nc_request_limits */
 void nc_read_network(const struct nc_cursor *c); /* struct nc_request_network */

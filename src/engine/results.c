@@ -24,6 +24,7 @@
 bool nc_results_wants(const struct nc_execution *execution)
 {
 	return execution->request.cache && execution->input_fd < 0 && !execution->reach &&
+	       execution->request.binds.count == 0 &&
 	       nc_engine_setup(execution->engine)->cache_fd >= 0;
 }
 

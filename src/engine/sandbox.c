@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "box/image.h"
 #include "box/unpack.h"
+#include "engine/binds.h"
 #include "engine/bounds.h"
 #include "engine/hooks.h"
 #include "engine/network.h"
@@ -288,6 +289,20 @@ void nc_sandbox_filled(struct nc_sandbox *sandbox)
 	nc_sandbox_save(sandbox);
 }
 
+static int show_binds(
+	const struct nc_sandbox *sandbox, struct nc_box_order *order, struct nacre_err *err)
+{
+	const struct nc_binds *binds = nc_engine_setup(sandbox->all->setup.engine)->binds;
+	const struct nc_request_words *wanted = &sandbox->spec.binds;
+
+	for (size_t i = 0; i < wanted->count; i++) {
+		if (!nc_binds_has(binds, wanted->words[i]))
+			return nc_binds_unknown(wanted->words[i], err);
+		nc_binds_show(binds, wanted->words[i], order);
+	}
+	return 0;
+}
+
 static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 {
 	static const char words[] = "nacre-files\0put";
@@ -326,6 +341,9 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 	/* files are memory too, and belong to no command once it has ended */
 	order.limits.memory_bytes += order.limits.disk_bytes;
 	order.argv = (struct nc_box_words){words, sizeof(words), 2};
+	r = show_binds(sandbox, &order, err);
+	if (r < 0)
+		return r;
 	if (*sandbox->spec.image && !nc_streq(sandbox->spec.image, NC_IMAGE_HOST)) {
 		spec.image_fd =
 			nc_image_at(sandbox->all->setup.image_store_fd, sandbox->spec.image, err);

@@ -76,6 +76,7 @@ static void read_input(const struct nc_cursor *c)
 static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("policy", nc_read_policy, policy),
 	SANDBOX("image", read_image, image),
+	SANDBOX("binds", nc_read_binds, binds),
 	SANDBOX("snapshot", read_image, snapshot),
 	SANDBOX("env", nc_read_env, env),
 	SANDBOX("labels", nc_read_labels, labels),
@@ -162,6 +163,7 @@ int nc_sandbox_network_read(
 
 void nc_sandbox_spec_done(struct nc_sandbox_spec *spec)
 {
+	nc_freep(&spec->binds.words);
 	nc_freep(&spec->env.pair);
 	nc_freep(&spec->labels.pair);
 	nc_request_network_done(&spec->network);

@@ -10,6 +10,7 @@ struct nc_sandbox_spec {
 	char policy[NC_REQUEST_NAME_MAX + 1];
 	char image[NC_REQUEST_NAME_MAX + 1];	/* "": the host's */
 	char snapshot[NC_REQUEST_NAME_MAX + 1]; /* whose files it begins with; "": none */
+	struct nc_request_words binds;		/* of the host, by the operator's names */
 	struct nc_request_pairs env, labels;
 	struct nc_request_limits limits;
 	struct nc_request_network network;

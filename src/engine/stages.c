@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "engine/binds.h"
 #include "engine/decoys.h"
 #include "engine/execution.h"
 #include "engine/hooks.h"
@@ -435,7 +436,9 @@ static int fill_words(struct nc_execution *execution, const struct nc_stage *sta
 				       warmth_words(execution, step), NULL);
 	case NC_STAGE_PROBE:
 		r = fill_argv(execution, step->runtime->version_argv, &paths, NULL);
-		return r < 0 ? r : fill_env(execution, &paths, NULL, NULL, NULL, NULL);
+		return r < 0 ? r
+			     : fill_env(execution, &paths, NULL, NULL,
+				       environment_words(execution, step), NULL);
 	case NC_STAGE_RUN:
 		r = fill_run_argv(execution, step, &paths, &request->step[stage->step].args);
 		return r < 0 ? r
@@ -494,6 +497,10 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		&setup->spawn->host, setup->landlock, &err);
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
+	for (size_t i = 0;
+		stage->first && !is_build(stage, execution) && i < execution->request.binds.count;
+		i++)
+		nc_binds_show(setup->binds, execution->request.binds.words[i], order);
 	r = fill_words(execution, stage);
 	if (r == 0 && (puts_files(stage) || stage->packs))
 		r = fill_stream(execution, stage);

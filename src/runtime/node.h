@@ -4,10 +4,16 @@
 
 #include "runtime/runtime.h"
 
-/* One question serves both: typescript is "strip" or "transform" where Node does it unasked. */
+/*
+ * One question serves both: typescript is "strip" or "transform" where Node does it unasked;
+ * package is "yes" if the package typescript is at hand.
+ */
 #define NC_NODE_VERSION_ARGV                                                                       \
 	NC_WORDS("node", "-p",                                                                     \
-		"process.versions.node + ' typescript=' + (process.features.typescript || 'no')")
+		"process.versions.node + ' typescript=' + (process.features.typescript || 'no') "  \
+		"+ "                                                                               \
+		"' package=' + (() => { try { require.resolve('typescript'); return 'yes' } "      \
+		"catch { return 'no' } })()")
 
 #define NC_NODE_FLAGS_MAX 9U
 

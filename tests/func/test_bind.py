@@ -4,14 +4,17 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, NACRE, environment, open_way
 from leftovers import our_groups
+from serving import Daemon
+from test_sandboxes import Sandbox
 
 USER, OTHER = 1000, 4711
 AS_USER = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"]
@@ -263,3 +266,86 @@ def resolves_below(link, directory):
         return os.readlink(link).startswith(str(directory))
     except OSError:
         return False
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """Two directories of an operator's, and a configuration that names them."""
+    for name in ("data", "out", "config"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "data/file").write_text("of the operator\n")
+    (tmp_path / "out").chmod(0o777)
+    (tmp_path / "config/serve.yaml").write_text(
+        f"binds:\n  data:\n    path: {tmp_path}/data\n  out:\n    path: {tmp_path}/out\n    target: /srv/out\n    mode: rw\n")
+    open_way(tmp_path)
+    return tmp_path
+
+
+def test_requests_name_what_the_operator_allows(as_root, shared):
+    with Daemon(shared, config=shared / "config") as daemon:
+        script = "cat /mnt/data/file; echo no >/mnt/data/new; echo yes >/srv/out/new; ls -d /srv/out"
+        reply = daemon.execute(script, "shell", binds=["data", "out"]).json()
+        assert reply["output"] == "of the operator\n/srv/out\n" and "Read-only" in reply["stderr"], reply
+        assert (shared / "out/new").read_text() == "yes\n" and not (shared / "data/new").exists()
+        reply = daemon.execute("ls /mnt /srv/out", "shell").json()  # only who asks is shown it
+        assert "data" not in reply["output"] and reply["status"] == "error", reply
+        for name, text in (("other", "there is no 'other' here"),):
+            reply = daemon.execute("true", "shell", binds=[name]).json()
+            assert reply["status"] == "blocked" and text in reply["error"], reply
+        for name in (f"{shared}/data", "../data", "/etc", ""):  # never a path
+            assert daemon.execute("true", "shell", binds=[name]).status == 400
+        assert not daemon.execute("cat /mnt/data/file", "shell", binds=["data"], cache=True).json()["cached"]
+        (shared / "data/file").write_text("changed\n")
+        assert daemon.execute("cat /mnt/data/file", "shell", binds=["data"], cache=True).json()["output"] == "changed\n"
+        done = subprocess.run([NACRE, "--server", f"http://127.0.0.1:{daemon.port}", "run", "--bind", "data", "--lang", "shell", "-c", "cat /mnt/data/file"],
+                              capture_output=True, text=True, env=daemon.env, stdin=subprocess.DEVNULL)
+        assert done.stdout == "changed\n", done
+
+
+def test_sandboxes_name_them_too(as_root, shared):
+    with Daemon(shared, config=shared / "config") as daemon:
+        box = Sandbox(daemon, binds=["data", "out"])
+        done = box.run("cat /mnt/data/file; echo no >/mnt/data/new; echo kept >/srv/out/kept; cat /srv/out/kept")
+        assert done["stdout"] == "of the operator\nkept\n" and "Read-only" in done["stderr"], done
+        assert (shared / "out/kept").read_text() == "kept\n" and not (shared / "data/new").exists()
+        assert Sandbox(daemon).run("ls /mnt")["stdout"] == ""
+        refused = daemon.post("/v1/sandboxes", {"binds": ["other"]})
+        assert refused.status == 403 and "there is no 'other' here" in refused.json()["detail"], refused.body
+        assert daemon.post("/v1/sandboxes", {"binds": ["/etc"]}).status == 400
+
+
+def test_names_mean_the_same_after_a_daemon_died(as_root, shared):
+    """The spawner has what it was started with; another order in the file does not change what a name shows."""
+    with Daemon(shared, config=shared / "config") as daemon:
+        (shared / "config/serve.yaml").write_text(
+            f"binds:\n  first:\n    path: {shared}/config\n  data:\n    path: {shared}/config\n  out:\n    path: {shared}/data\n")
+        os.kill(daemon.pid, signal.SIGKILL)
+        until = time.monotonic() + 30
+        while True:
+            try:
+                reply = daemon.execute("cat /mnt/data/file", "shell", binds=["data"]).json()
+                break
+            except (OSError, ValueError):
+                assert time.monotonic() < until
+                time.sleep(0.1)
+        assert reply["output"] == "of the operator\n", reply
+        assert daemon.execute("true", "shell", binds=["first"]).json()["status"] == "blocked"
+        daemon.pid = int(subprocess.run(["pgrep", "-P", str(daemon.process.pid), "-x", "nacre"], capture_output=True, text=True).stdout.split()[0])
+
+
+@pytest.mark.parametrize("text, message", [("data: {mode: ro}", "'path' is missing"), ("data: {path: /no/such}", "No such file"), ("data: {path: relative}", "absolute"),
+                                           ("data: {path: /srv, target: /proc/x}", "expected an absolute path without dots"), ("data: {path: /srv, mode: rx}", "mode")])
+def test_wrong_binds_are_said(as_root, tmp_path, text, message):
+    (tmp_path / "serve.yaml").write_text(f"binds:\n  {text}\n")
+    done = subprocess.run([NACRE, "--config", tmp_path, "serve", "--listen", "127.0.0.1:0"], capture_output=True, text=True, timeout=30,
+                          env={**environment(tmp_path), "NACRE_STATE": str(tmp_path / "state")})
+    assert done.returncode == 125 and message in done.stderr, done
+
+
+def test_programs_are_shown_what_the_caller_names(nacre, tmp_path):
+    (tmp_path / "f").write_text("mine\n")
+    open_way(tmp_path)
+    env = {"NACRE_STATE": str(tmp_path / "state")}
+    done = nacre("run", "--bind", f"{tmp_path}/f:/data/f", "--lang", "python", "-c", "print(open('/data/f').read())\ntry: open('/data/f', 'w')\nexcept OSError as e: print(e.strerror)", env=env)
+    assert done.stdout == "mine\n\nRead-only file system\n" or "Permission denied" in done.stdout, done
+    assert "there is no 'x' here" in nacre("run", "--request", "-", input='{"code": "1", "language": "python", "binds": ["x"]}', env=env).stderr

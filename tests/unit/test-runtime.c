@@ -206,6 +206,11 @@ static void test_typescript_by_version(void **state)
 		size_t words;
 	} cases[] = {
 		{"20.20.2 typescript=no", 0},
+		{"20.20.2 typescript=no package=no", 0},
+		{"20.20.2 typescript=no package=yes", 5},
+		{"20.5.1 typescript=no package=yes", 0},
+		{"18.20.0 typescript=no package=yes", 0},
+		{"22.6.0 typescript=no package=yes", 4},
 		{"22.5.1 typescript=no", 0},
 		{"22.6.0 typescript=no", 4},
 		{"22.18.0 typescript=strip", 3},
