@@ -210,6 +210,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 		if (first->built_fd >= 0)
 			STEP(report, "tell that the root is there", tell_built(first->built_fd));
 	}
+	STEP(report, "set the host name", checked(sethostname("nacre", 5)));
 	STEP(report, "detach from the spawner's files", stdio_to_null());
 	STEP(report, "close the ways to capabilities", nc_caps_bound());
 	STEP(report, "drop capabilities", nc_caps_set(0));
@@ -652,10 +653,9 @@ static void join_groups(const struct nc_payload *payload, int channel)
 static void enter_box(const struct nc_payload *payload, int channel)
 {
 	/* a zygote's children enter other boxes, which only who is outside of one can */
-	const int spaces = (payload->zygote ? 0 : CLONE_NEWUSER) |
-			   (payload->tier == NC_BOX_CONTAINER ? CLONE_NEWNS | CLONE_NEWNET |
-									CLONE_NEWIPC | CLONE_NEWUTS
-							      : 0);
+	const int spaces =
+		(payload->zygote ? 0 : CLONE_NEWUSER) | CLONE_NEWUTS |
+		(payload->tier == NC_BOX_CONTAINER ? CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC : 0);
 
 	if (payload->built_fd >= 0)
 		STEP(channel, "wait for the root", wait_for_root(payload->built_fd));

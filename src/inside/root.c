@@ -174,7 +174,7 @@ static int make_scratch(const struct nc_root_spec *spec, int *ret_fd)
 	const char *const options[] = {"size", bytes, "nr_inodes", inodes, "mode", "0755", NULL};
 	int fd;
 
-	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)spec->disk_bytes);
+	(void)snprintf(bytes, sizeof(bytes), "%llu", spec->disk_bytes + NC_TOLD_BYTES);
 	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)spec->inodes);
 	fd = nc_mount_new("tmpfs", options, NC_MOUNT_LOCKED_DOWN);
 	if (fd < 0)
@@ -511,7 +511,6 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 	STEP("put binds", put_binds(spec, ret_step));
 	STEP("close the root", writable ? close_root(root_fd) : 0);
 	STEP("leave the host's tree", leave_host());
-	STEP("set the host name", sethostname("nacre", 5) < 0 ? -errno : 0);
 	STEP("bring up loopback", bring_up_loopback());
 	return r; /* descriptors close when the process becomes nacre-init */
 }

@@ -12,6 +12,9 @@
 
 #define NC_TOLD_FILES 4
 
+/* What they take of the file system: a page each. It is added to its size, and to no bill. */
+#define NC_TOLD_BYTES (NC_TOLD_FILES * 4096ULL)
+
 /* The files, open to be written when the limits are known; n is 0 where there are none. */
 struct nc_told {
 	int fd[NC_TOLD_FILES];

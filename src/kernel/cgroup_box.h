@@ -167,7 +167,8 @@ void nc_cgroup_parent_close(struct nc_cgroup_parent *parent);
 
 /*
  * Finds "nacre-<id>" of other ids than our own in all hierarchies, whichever of them we use, asks
- * is_dead for each, and of those that are dead kills what is inside and removes it all. Those that
+ * is_dead for each, and of those that are dead kills what is inside and removes it all. Of others,
+ * those are removed that nobody is in and nobody holds (flock): spawners hold theirs. Those that
  * another user has made are not even asked for. is_dead must be sure: `nacre doctor` makes such
  * groups too, for a moment (ids "pr_..."). Goes on after failures and returns the first; otherwise
  * the number of directories removed (one per hierarchy). A process that does not die holds it up

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,6 +18,9 @@
 #define SELF "self"
 /* A spawner and its worker, and room: who has more processes in his group is not alone. */
 #define FAMILY_MAX 8
+
+/* From making a group to holding it takes a moment. */
+#define FORSAKEN_SECONDS 60
 
 /* Controllers that version 2 hands down by name. */
 static const enum nc_cgroup_controller wanted[] = {
@@ -213,6 +218,10 @@ static int tree_open(struct nc_cgroup_tree *tree, const struct nc_cgroup_parent 
 		if (tree->fd < 0) {
 			r = -errno;
 			(void)unlinkat(place.fd, place.name, AT_REMOVEDIR); /* empty and ours */
+		} else {
+			/* as long as we live, for who has another /run and cannot see our own lock
+			 */
+			(void)flock(tree->fd, LOCK_SH | LOCK_NB);
 		}
 	}
 	if (r < 0)
@@ -462,6 +471,20 @@ static int kill_below(int dir_fd, const char *name, void *context)
 	return 0;
 }
 
+/*
+ * Whether a spawner has gone of which there is no lock file (any more): nobody holds its group. One
+ * that was made a moment ago may be about to.
+ */
+static bool is_forsaken(int dir_fd, const char *name, const char *id, const struct stat *status)
+{
+	cleanup_close int fd = -EBADF;
+
+	if (!nc_text_after(id, "sp_") || status->st_mtime > time(NULL) - FORSAKEN_SECONDS)
+		return false;
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 static int sweep_one(int dir_fd, const char *name, void *context)
 {
 	struct sweep *sweep = context;
@@ -472,8 +495,14 @@ static int sweep_one(int dir_fd, const char *name, void *context)
 
 	if (!id || !nc_cgroup_name_ok(id) || nc_streq(id, sweep->own_id) ||
 		fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
-		status.st_uid != geteuid() || !sweep->is_dead(id, sweep->context))
+		status.st_uid != geteuid())
 		return 0;
+	if (!sweep->is_dead(id, sweep->context)) {
+		/* nothing is killed for that: what holds somebody stays */
+		if (is_forsaken(dir_fd, name, id, &status) && nc_cgroup_place_remove(&place) == 0)
+			sweep->removed++;
+		return 0;
+	}
 	r = nc_cgroup_place_kill(&place, sweep->v2);
 	if (r == 0)
 		r = nc_cgroup_place_each(&place, kill_below, &sweep->v2);

@@ -44,20 +44,18 @@ struct ruleset {
 	uint64_t scoped;
 };
 
+/*
+ * /proc is not among what can be written: a program would take itself out of the OOM killer's way
+ * (oom_score_adj), which the kernel lets everybody do who has not been put there by
+ * CAP_SYS_RESOURCE.
+ */
 static const struct nc_fence_path container_paths[] = {
-	{"/", NC_FENCE_READ},
-	{"/workspace", NC_FENCE_WRITE},
-	{"/tmp", NC_FENCE_WRITE},
-	{"/dev/shm", NC_FENCE_WRITE},
-	{"/dev/null", NC_FENCE_DEVICE},
-	{"/dev/zero", NC_FENCE_DEVICE},
-	{"/dev/full", NC_FENCE_DEVICE},
-	{"/dev/random", NC_FENCE_DEVICE},
-	{"/dev/urandom", NC_FENCE_DEVICE},
+	{"/", NC_FENCE_READ}, {"/workspace", NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE},
+	{"/dev/shm", NC_FENCE_WRITE}, {"/dev/null", NC_FENCE_DEVICE},
+	{"/dev/zero", NC_FENCE_DEVICE}, {"/dev/full", NC_FENCE_DEVICE},
+	{"/dev/random", NC_FENCE_DEVICE}, {"/dev/urandom", NC_FENCE_DEVICE},
 	{"/dev/tty", NC_FENCE_DEVICE},
 	{"/dev/pts", NC_FENCE_DEVICE}, /* the box's own; the host's terminals are others' */
-	/* a program may rename its threads and adjust itself through its own entries */
-	{"/proc", NC_FENCE_PROC},
 };
 
 const struct nc_fence nc_fence_container = {
@@ -132,7 +130,6 @@ static uint64_t rights_of(enum nc_fence_right right, int abi)
 		[NC_FENCE_WRITE] = ~FS_IOCTL_DEV,
 		[NC_FENCE_DEVICE] = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
 				    FS_TRUNCATE | FS_IOCTL_DEV,
-		[NC_FENCE_PROC] = FS_READ | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE,
 	};
 	_Static_assert(COUNT(rights) == NC_FENCE_RIGHT_MAX, "rights for each word");
 

@@ -13,7 +13,6 @@ enum nc_fence_right {
 	NC_FENCE_READ,	 /* read and run */
 	NC_FENCE_WRITE,	 /* that, and make, change, rename and remove; no ioctl on devices */
 	NC_FENCE_DEVICE, /* read, write and ioctl */
-	NC_FENCE_PROC,	 /* read and run, and write what is there: for /proc */
 	NC_FENCE_RIGHT_MAX,
 };
 

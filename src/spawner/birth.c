@@ -302,11 +302,11 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 	const int *go, const int *report, struct nacre_err *err)
 {
 	bool cradled = fill_cradle(nursery, box, spec, go, report);
-	uint64_t flags = CLONE_NEWUSER | CLONE_NEWPID | (cradled ? CLONE_FILES : 0);
+	uint64_t flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWUTS | (cradled ? CLONE_FILES : 0);
 	int r;
 
 	if (spec)
-		flags |= CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+		flags |= CLONE_NEWNS | CLONE_NEWIPC;
 	r = pose_as(nursery, box->owner);
 	if (r == 0)
 		r = clone_child(flags, NULL, &box->init_pid, &box->init_fd);
@@ -703,7 +703,7 @@ static int resize_scratch(struct nc_box *box, const struct nc_box_limits *limits
 	if (box->scratch_fd < 0 ||
 		(limits->disk_bytes == box->disk_bytes && limits->inodes == box->inodes))
 		return 0;
-	(void)snprintf(bytes, sizeof(bytes), "%llu", (unsigned long long)limits->disk_bytes);
+	(void)snprintf(bytes, sizeof(bytes), "%llu", limits->disk_bytes + NC_TOLD_BYTES);
 	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)limits->inodes);
 	fd = fspick(box->scratch_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
 	if (fd < 0 || fsconfig(fd, FSCONFIG_SET_STRING, "size", bytes, 0) < 0 ||

@@ -29,6 +29,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
+#include "inside/told.h"
+#include "kernel/process.h"
 #include "kernel/sample.h"
 #include "spawner/birth.h"
 #include "spawner/groups.h"
@@ -391,28 +393,6 @@ int nc_box_freeze(struct nc_box *box, bool frozen)
 	return r;
 }
 
-/* The number that a process has in the innermost of its pid namespaces; 0: it has gone. */
-static uint64_t inner_pid(pid_t pid)
-{
-	char path[32], text[4096], *line;
-	int fd;
-	ssize_t n;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : nc_fd_read_upto(fd, text, sizeof(text) - 1);
-	(void)nc_fd_close(fd);
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	line = strstr(text, "\nNSpid:");
-	if (!line)
-		return 0;
-	*strchrnul(line + 1, '\n') = '\0';
-	line = strrchr(line, '\t');
-	return line ? strtoull(line + 1, NULL, 10) : 0;
-}
-
 /* Numbers are given one after the other: how many were is what the last ones tell. */
 static uint64_t last_pid(const struct nc_cgroup *group)
 {
@@ -421,11 +401,19 @@ static uint64_t last_pid(const struct nc_cgroup *group)
 	uint64_t last = 0;
 
 	for (int i = 0; i < n; i++) {
-		uint64_t pid = inner_pid(pids[i]);
+		uint64_t pid = (uint64_t)nc_process_depth(pids[i]).innermost;
 
 		last = pid > last ? pid : last;
 	}
 	return last;
+}
+
+/* By the programs in it, not by what tells them their limits. */
+static uint64_t disk_used(const struct statfs *fs)
+{
+	uint64_t used = (uint64_t)(fs->f_blocks - fs->f_bfree) * (uint64_t)fs->f_bsize;
+
+	return used > NC_TOLD_BYTES ? used - NC_TOLD_BYTES : 0;
 }
 
 void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
@@ -436,7 +424,7 @@ void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 
 	*ret_now = (struct nc_box_now){.id = box->end.id, .frozen = box->frozen_ns > 0};
 	if (box->scratch_fd >= 0 && fstatfs(box->scratch_fd, &fs) == 0)
-		ret_now->disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+		ret_now->disk_bytes = disk_used(&fs);
 	if (!group || nc_cgroup_usage(group, &usage) < 0)
 		return;
 	ret_now->cpu_us = usage.cpu_user_us + usage.cpu_system_us;
@@ -545,11 +533,22 @@ static void check_scratch(struct nc_box *box)
 
 	if (box->scratch_fd < 0 || fstatfs(box->scratch_fd, &fs) < 0)
 		return;
-	box->end.usage.disk_bytes = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	box->end.usage.disk_bytes = disk_used(&fs);
 	if (fs.f_bfree == 0)
 		box->end.hit |= NC_HIT_DISK;
 	if (fs.f_ffree == 0)
 		box->end.hit |= NC_HIT_INODES;
+}
+
+/* Without a group: what process 1 has waited for, since nobody else did. To the tick. */
+static void bill_orphans(const struct nc_box *box, struct nc_box_usage *bill)
+{
+	struct nc_process first;
+
+	if (box->init_fd < 0 || box->stays || nc_process_read(box->init_pid, &first) < 0)
+		return;
+	bill->cpu_user_us += first.user_us;
+	bill->cpu_system_us += first.system_us;
 }
 
 /* The bill, once nobody can add to it. */
@@ -559,6 +558,8 @@ static void collect_usage(struct nc_box *box)
 	struct nc_cgroup_usage usage;
 
 	check_scratch(box);
+	if (!nc_box_group(box) || !(box->group.parent->can & NC_CGROUP_CAN_CPU_TIME))
+		bill_orphans(box, bill);
 	if (bill->memory_peak_bytes < box->memory_seen_bytes)
 		bill->memory_peak_bytes = box->memory_seen_bytes;
 	if (!nc_box_group(box) || nc_cgroup_bill(&box->group, &usage) < 0)
@@ -717,6 +718,8 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		if (box->init_fd >= 0)
 			return false;
 	}
+	if (!nc_box_group(box)) /* while process 1 can still be asked */
+		close_bill(box);
 	box->init_fd = nc_pidfd_end(box->init_fd);
 	close_bill(box);
 	if (box->cleaner_fd < 0 && box->end.tier == NC_BOX_PROCESS && box->scratch_made) {

@@ -63,7 +63,7 @@ void nc_groups_sweep(struct nc_nursery *nursery)
 	if (nursery->groups_swept || !nursery->groups_open)
 		return;
 	nursery->groups_swept = true;
-	if (nc_dead_take(&nursery->locks, nursery->place, &dead))
+	if (nc_dead_take(&nursery->locks, nursery->place, &dead) || nursery->lasting)
 		r = nc_cgroup_sweep(&nursery->cgroup_host, nursery->scratch.id, is_dead, &dead);
 	if (r < 0)
 		fprintf(stderr, "nacre-spawner: sweep leftovers: %s\n", nc_errno_text(r));

@@ -378,13 +378,13 @@ static int signals(void)
 
 static int container(void)
 {
-	const char *comm = "/proc/self/comm";
-
 	MUST(nc_fence_payload(&nc_fence_container, NULL, 0) == abi);
 	MUST(open_close(AT_FDCWD, "/", O_RDONLY | O_DIRECTORY) == 0);
 	MUST(open_close(AT_FDCWD, "/etc/passwd", O_RDONLY) == 0);
 	MUST(open_close(AT_FDCWD, "/tmp", O_RDWR | O_TMPFILE) == 0);
-	MUST(open_close(AT_FDCWD, comm, O_RDWR) == 0);
+	MUST(open_close(AT_FDCWD, "/proc/self/comm", O_RDONLY) == 0);
+	MUST_FAIL(EACCES, open_close(AT_FDCWD, "/proc/self/comm", O_RDWR));
+	MUST_FAIL(EACCES, open_close(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY));
 	MUST(open_close(AT_FDCWD, "/dev/null", O_RDWR) == 0);
 	MUST(status_of(AT_FDCWD, "/bin/true") == 0);
 	MUST_FAIL(EACCES, open_close(AT_FDCWD, "/var/tmp", O_RDWR | O_TMPFILE));
