@@ -61,6 +61,8 @@ struct nc_hub {
 	struct nc_hub_watch watch;
 	void (*lost)(void *context); /* the spawner has died; or NULL */
 	void *lost_context;
+	void (*sent)(void *context);
+	void *sent_context;
 	uint64_t last_id;
 };
 
@@ -707,8 +709,11 @@ static void on_spawner(void *context, int events)
 	struct nc_command *command;
 	int r;
 
-	if (events & UV_WRITABLE && nc_mail_flush(&hub->spawn->mail, hub->spawn->fd))
+	if (events & UV_WRITABLE && nc_mail_flush(&hub->spawn->mail, hub->spawn->fd)) {
 		nc_poll_set(hub->poll, UV_READABLE);
+		if (hub->sent)
+			hub->sent(hub->sent_context);
+	}
 	if (!(events & ~UV_WRITABLE))
 		return;
 	r = nc_spawn_receive(hub->spawn, &event);
@@ -747,6 +752,17 @@ static void on_spawner(void *context, int events)
 	close_input(command);
 	if (!check_done(command) && !command->held)
 		expect_no_more(command);
+}
+
+bool nc_hub_is_behind(const struct nc_hub *hub)
+{
+	return hub->spawn->mail.first;
+}
+
+void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context)
+{
+	hub->sent = sent;
+	hub->sent_context = context;
 }
 
 /* Something waits to be taken by it. */

@@ -82,6 +82,13 @@ uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 /* lost follows when the spawner has died, and all commands with it. */
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context);
 
+/*
+ * Whether something waits that the spawner has not taken, which dies with us; sent follows when
+ * nothing does any more.
+ */
+bool nc_hub_is_behind(const struct nc_hub *hub);
+void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context);
+
 /* A number for a new box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub);
 

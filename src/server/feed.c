@@ -149,7 +149,7 @@ static size_t copy_event(char *data, size_t size, const struct nc_feed_event *ev
 		return copy(data, size, event->text + at, own - at);
 	if (at < own + middle)
 		return copy(data, size, event->sheet->text.data + (at - own), own + middle - at);
-	return copy(data, size, EVENT_END + (at - own - middle), event->size - at);
+	return copy(data, size, &EVENT_END[at - own - middle], event->size - at);
 }
 
 static ssize_t pull_events(void *source, char *data, size_t size)

@@ -124,3 +124,18 @@ def test_the_spawner(daemon):
                 assert time.monotonic() - began < 2
         outputs = sorted(answer.result().json()["output"] for answer in asked)
     assert outputs == sorted(f"{i}\n" for i in range(40))
+
+
+def test_what_is_acknowledged_is_begun(daemon):
+    """A command in the background is acknowledged when the spawner has its order, so that it runs though the daemon dies."""
+    box = daemon.ask("POST", "/v1/sandboxes", {}).json()["id"]
+    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 25], "background": True}  # few fit into a socket
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        with stopped(daemon.process.pid):
+            asked = [pool.submit(daemon.ask, "POST", f"/v1/sandboxes/{box}/commands", order, timeout=60) for _ in range(30)]
+            time.sleep(2)
+            told = [answer.result().status for answer in asked if answer.done()]
+            assert told.count(202) < 30, "all were acknowledged, though not all can have been taken"
+        assert [answer.result().status for answer in asked] == [202] * 30
+    daemon.die()
+    assert daemon.ask("GET", f"/v1/sandboxes/{box}").json()["running"] == 30

@@ -42,6 +42,9 @@ void nc_waits_drop(struct nc_server *server);
 struct nc_channel;
 void nc_channels_drop(struct nc_server *server);
 
+/* What was asked of boxes is on its way: nc_engine_on_sent(), with the server. */
+void nc_channels_sent(void *context);
+
 /* Of those that the daemon before has begun. */
 void nc_channels_resume(struct nc_server *server);
 

@@ -520,6 +520,7 @@ struct nc_channel {
 	struct nc_server *server;
 	char process[NC_ID_SIZE];
 	struct nc_feed feed;
+	struct nc_exchange *exchange; /* to be told that it was begun; or NULL */
 };
 
 static void channel_free(struct nc_channel *channel)
@@ -547,7 +548,7 @@ static void make_room(struct nc_server *server)
 	size_t n = 0;
 
 	for (struct nc_channel **place = &server->channels; *place; place = &(*place)->next, n++)
-		if ((*place)->feed.ended && !(*place)->feed.watchers)
+		if ((*place)->feed.ended && !(*place)->feed.watchers && !(*place)->exchange)
 			oldest = place;
 	if (oldest && (n >= CHANNELS_MAX || server->channels_size > CHANNELS_SIZE_MAX)) {
 		struct nc_channel *channel = *oldest;
@@ -641,6 +642,37 @@ static void on_ended(void *context, struct nc_process *process)
 		nc_reply_json(settle(context), 200, nc_process_json(process, true));
 }
 
+/* What is acknowledged holds, though we die: it is not before the spawner has the order. */
+static void answer_begun(struct nc_channel *channel)
+{
+	struct nc_exchange *exchange = take_ptr(channel->exchange);
+	const struct nc_sandbox *sandbox =
+		nc_sandbox_find(channel->server->sandboxes, NULL, exchange->part[0]);
+	const struct nc_process *process =
+		sandbox ? nc_process_find(sandbox, channel->process) : NULL;
+
+	exchange->keeper = NULL;
+	exchange->gone = NULL;
+	if (process)
+		nc_reply_json(exchange, 202, nc_process_json(process, false));
+	else
+		nc_problem(exchange, 404, "no_sandbox", NULL, NULL, "The sandbox has ended");
+}
+
+void nc_channels_sent(void *context)
+{
+	const struct nc_server *server = context;
+
+	for (struct nc_channel *channel = server->channels; channel; channel = channel->next)
+		if (channel->exchange)
+			answer_begun(channel);
+}
+
+static void on_channel_gone(struct nc_exchange *exchange)
+{
+	((struct nc_channel *)exchange->keeper)->exchange = NULL;
+}
+
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
 	struct nc_sandbox *sandbox, json_t *body, const struct nc_study_text *found)
 {
@@ -664,7 +696,11 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 		return;
 	}
 	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
-	nc_reply_json(exchange, 202, nc_process_json(process, false));
+	channel->exchange = exchange;
+	exchange->keeper = channel;
+	exchange->gone = on_channel_gone;
+	if (!nc_engine_is_behind(server->setup.engine))
+		answer_begun(channel);
 }
 
 NC_REST(commands_events)
