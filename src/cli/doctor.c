@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "kernel/cgroup.h"
+#include "kernel/privilege.h"
 #include "kernel/strength.h"
 #include "runtime/runtime.h"
 #include "tier/tier.h"
@@ -89,6 +90,8 @@ static int examine(struct findings *findings, struct nacre_err *err)
 {
 	uint64_t started = nc_clock_ns(), deadline = started + ASK_TIMEOUT_NS;
 	struct questions questions = {0};
+	struct nacre_err refusal = {0};
+	bool ranges = false;
 	int r;
 
 	findings->uid = geteuid();
@@ -106,7 +109,12 @@ static int examine(struct findings *findings, struct nacre_err *err)
 	r = nc_probe_all(&findings->probes, err);
 	nc_ask_finish(questions.ask, NC_LANGUAGE_MAX + NC_TOOL_MAX, deadline);
 	if (r == 0) {
-		nc_strength_judge(&findings->probes, findings->uid == 0, &findings->strength);
+		r = nc_privilege_ranges(&ranges, &refusal);
+		nc_strength_judge(&findings->probes, r == 0 && ranges, &findings->strength);
+		if (r < 0)
+			nc_strength_nothing(refusal.message,
+				"run Nacre outside of it, or as another user", &findings->strength);
+		r = 0;
 		nc_tier_judge(&findings->strength, &questions.ask[NC_LANGUAGE_MAX], deadline,
 			findings->tiers);
 		judge_languages(&questions, findings);

@@ -91,15 +91,21 @@ static const char *namespace_fix(const struct judge *judge)
 	return "run Nacre as root";
 }
 
+/* A box makes all of its namespaces in a user namespace, though root could do without. */
+static bool has_namespace(const struct judge *judge, enum nc_probe_id id)
+{
+	return ok(judge, NC_PROBE_USER_NS) && ok(judge, id);
+}
+
 static void judge_namespace(const struct judge *judge, enum nc_property property,
 	enum nc_probe_id id, const char *full, bool has_second, const char *second)
 {
-	if (ok(judge, id))
+	if (has_namespace(judge, id))
 		grade(judge, property, NC_GRADE_FULL, NULL, "%s", full);
 	else
 		grade(judge, property, has_second ? NC_GRADE_REDUCED : NC_GRADE_NONE,
 			namespace_fix(judge), "%s (%s)", has_second ? second : "nothing holds it",
-			detail(judge, id));
+			detail(judge, ok(judge, NC_PROBE_USER_NS) ? id : NC_PROBE_USER_NS));
 }
 
 static void judge_filesystem(const struct judge *judge)
@@ -131,6 +137,9 @@ static void judge_identity(const struct judge *judge)
 		grade(judge, NC_STRENGTH_IDENTITY, NC_GRADE_REDUCED,
 			judge->is_root ? namespace_fix(judge) : "run Nacre as root",
 			"boxes share one user id of the host's");
+	else if (judge->is_root)
+		grade(judge, NC_STRENGTH_IDENTITY, NC_GRADE_FULL, NULL,
+			"a user id of its own per box");
 	else
 		grade(judge, NC_STRENGTH_IDENTITY, NC_GRADE_NONE, namespace_fix(judge),
 			"boxes run as the calling user (%s)", detail(judge, NC_PROBE_USER_NS));
@@ -186,33 +195,32 @@ static void judge_limits(const struct judge *judge)
 			"boot with swapaccount=1, or use no swap",
 			"a cgroup limit that does not cover swap (%s)",
 			detail(judge, NC_PROBE_CGROUP_SWAP));
-	judge_limit(judge, NC_STRENGTH_CPU, NC_PROBE_CGROUP_CPU, "a cgroup quota", NC_GRADE_REDUCED,
-		"rlimits and sampling");
+	judge_limit(judge, NC_STRENGTH_CPU, NC_PROBE_CGROUP_CPU, "a cgroup quota", NC_GRADE_NONE,
+		"no quota; an rlimit holds the CPU time of each process");
 	judge_limit(judge, NC_STRENGTH_PIDS, NC_PROBE_CGROUP_PIDS, "a cgroup limit",
 		NC_GRADE_REDUCED, "an rlimit that all processes of the user share");
-	judge_limit(judge, NC_STRENGTH_IO, NC_PROBE_CGROUP_IO, "a cgroup limit on the disk of /",
-		NC_GRADE_NONE, "no limit");
-	if (judge->is_root && !ok(judge, NC_PROBE_CGROUP_IO))
-		judge->strength->property[NC_STRENGTH_IO].fix =
-			"keep / on a disk, mount the io (or blkio) controller and let Nacre write "
-			"below its group";
+	grade(judge, NC_STRENGTH_IO, NC_GRADE_NONE, "none: no box has such a limit in this version",
+		"no limit (%s)",
+		ok(judge, NC_PROBE_CGROUP_IO) ? "control groups of this host could hold one"
+					      : detail(judge, NC_PROBE_CGROUP_IO));
 	judge_namespace(judge, NC_STRENGTH_DISK, NC_PROBE_MOUNT_API,
 		"file systems with limits of their own", true, "an rlimit per file");
 }
 
 static void judge_kill(const struct judge *judge)
 {
-	if (ok(judge, NC_PROBE_PID_NS) || judge->probes->probe[NC_PROBE_CGROUP_KILL].value == 2)
+	bool pid_ns = has_namespace(judge, NC_PROBE_PID_NS);
+
+	if (pid_ns || judge->probes->probe[NC_PROBE_CGROUP_KILL].value == 2)
 		grade(judge, NC_STRENGTH_KILL, NC_GRADE_FULL, NULL, "%s",
-			ok(judge, NC_PROBE_PID_NS) ? "a pid namespace ends with its first process"
-						   : "a group killed by cgroup.kill");
+			pid_ns ? "a pid namespace ends with its first process"
+			       : "a group killed by cgroup.kill");
 	else if (ok(judge, NC_PROBE_CGROUP_KILL))
 		grade(judge, NC_STRENGTH_KILL, NC_GRADE_REDUCED, namespace_fix(judge), "%s",
 			detail(judge, NC_PROBE_CGROUP_KILL));
 	else
-		grade(judge, NC_STRENGTH_KILL, NC_GRADE_NONE, namespace_fix(judge),
-			"a process may leave its group and survive (%s)",
-			detail(judge, NC_PROBE_PID_NS));
+		grade(judge, NC_STRENGTH_KILL, NC_GRADE_FULL, NULL,
+			"a program may make no processes, so that none can survive");
 }
 
 static void judge_hypervisor(const struct judge *judge)
@@ -246,6 +254,14 @@ void nc_strength_judge(
 	judge_limits(&judge);
 	judge_kill(&judge);
 	judge_hypervisor(&judge);
+}
+
+void nc_strength_nothing(const char *why, const char *fix, struct nc_strength *ret_strength)
+{
+	struct judge judge = {.strength = ret_strength};
+
+	for (enum nc_property i = 0; i < NC_STRENGTH_MAX; i++)
+		grade(&judge, i, NC_GRADE_NONE, fix, "%s", why);
 }
 
 static enum nc_grade full_or(bool full, enum nc_grade otherwise)

@@ -45,9 +45,13 @@ struct nc_strength {
 	} property[NC_STRENGTH_MAX];
 };
 
-/* Judges the probes. is_root says whether they were made as root. */
+/* Judges the probes. is_root says whether they were made as root, of the host and not of a
+ * namespace. */
 void nc_strength_judge(
 	const struct nc_probes *probes, bool is_root, struct nc_strength *ret_strength);
+
+/* Where no box is made at all. fix is borrowed. */
+void nc_strength_nothing(const char *why, const char *fix, struct nc_strength *ret_strength);
 
 /* What a box was really held by. */
 struct nc_box_host;

@@ -12,7 +12,7 @@ import threading
 import jsonschema
 import pytest
 
-from conftest import NACRE, NOBODY, ROOT, run_in
+from conftest import NACRE, NOBODY, ROOT, environment, open_way, run_in
 from leftovers import our_groups
 
 SCHEMA = json.loads((ROOT / "docs/doctor.schema.json").read_text())
@@ -107,8 +107,8 @@ def test_ordinary_user_is_told_what_is_reduced(reachable_copy, user_namespaces):
     answer = answer_of(done)
     assert answer["host"]["user"] == "nobody"
     assert not probes_of(answer)["id_range"]["ok"]
-    for name in ("identity", "memory", "cpu", "pids"):
-        assert answer["strength"][name]["grade"] == "reduced"
+    for name, grade in (("identity", "reduced"), ("memory", "reduced"), ("cpu", "none"), ("pids", "reduced")):
+        assert answer["strength"][name]["grade"] == grade
         assert answer["strength"][name]["fix"] == "run Nacre as root"
     assert answer["strength"]["io"]["grade"] == "none"
     assert answer["tiers"]["container"]["grade"] == "reduced"
@@ -117,8 +117,8 @@ def test_ordinary_user_is_told_what_is_reduced(reachable_copy, user_namespaces):
 def test_host_without_user_namespaces(as_root, user_namespaces, reachable_copy):
     """With the limit of user namespaces at 0 nothing that needs one may be claimed."""
     script = 'echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"'
-    done = subprocess.run(["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", reachable_copy,
-                           "doctor", "--json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*AS_NOBODY, "unshare", "--user", "--map-user=7", "--map-group=7", "sh", "-c", "exec unshare --user --map-root-user sh -c \"$@\"", "sh",
+                           script, "sh", reachable_copy, "doctor", "--json"], capture_output=True, text=True, timeout=60)
     answer = answer_of(done)
     assert not probes_of(answer)["user_namespace"]["ok"]
     strength = answer["strength"]
@@ -128,11 +128,41 @@ def test_host_without_user_namespaces(as_root, user_namespaces, reachable_copy):
     assert answer["tiers"]["container"]["grade"] == "none"
 
 
-def test_inside_a_user_namespace(as_root, user_namespaces):
-    answer = answer_of(run_in(["unshare", "--user", "--map-root-user", "--mount"], "doctor", "--json"))
+def test_inside_a_user_namespace(as_root, user_namespaces, reachable_copy):
+    answer = answer_of(subprocess.run([*AS_NOBODY, "unshare", "--user", "--map-root-user", "--mount", reachable_copy, "doctor", "--json"],
+                                      capture_output=True, text=True, timeout=60))
     assert not probes_of(answer)["id_range"]["ok"]
     assert answer["strength"]["identity"]["grade"] == "reduced"
     assert probes_of(answer)["user_namespace"]["ok"]
+
+
+def test_the_hosts_root_in_a_user_namespace_is_told_that_nothing_runs(as_root, user_namespaces):
+    answer = answer_of(run_in(["unshare", "--user", "--map-root-user", "--mount"], "doctor", "--json"))
+    assert {entry["grade"] for entry in answer["strength"].values()} == {"none"}
+    assert all("host's root" in entry["reason"] for entry in answer["strength"].values())
+    done = run_in(["unshare", "--user", "--map-root-user", "--mount"], "exec", "--", "true")
+    assert done.returncode == 125 and "host's root" in done.stderr
+
+
+WRAPPERS = {"root": [], "user": None, "user_in_a_namespace": ["unshare", "--user", "--map-root-user", "--mount"]}
+
+
+@pytest.mark.parametrize("who", WRAPPERS)
+def test_it_agrees_with_boxes(as_root, user_namespaces, programs, tmp_path, who):
+    """What it says a box can be held by is what a box says it was held by, property by property."""
+    open_way(tmp_path)
+    tmp_path.chmod(0o777)
+    wrapper = [] if who == "root" else [*AS_NOBODY, *(WRAPPERS[who] or [])]
+
+    def ask(*words):
+        done = subprocess.run([*wrapper, programs / "nacre", *words], capture_output=True, text=True, timeout=60, env=environment(tmp_path), cwd="/")
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
+
+    said = {name: entry["grade"] for name, entry in ask("doctor", "--json")["strength"].items()}
+    held = ask("exec", "--json", "--", "true")["strength"]
+    held["hypervisor"] = said["hypervisor"]  # of the host: no box of this version has a kernel of its own
+    assert said == held
 
 
 def test_without_seccomp_nothing_is_claimed(as_root, tmp_path):
