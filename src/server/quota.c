@@ -81,7 +81,7 @@ static uint64_t limit_of(
 
 	if (!value || !value->given)
 		value = (const void *)((const char *)&config->quotas + offset);
-	return value->given ? value->number : preset;
+	return value->given || value->number ? value->number : preset;
 }
 
 #define LIMIT(config, tenant, member, preset)                                                      \

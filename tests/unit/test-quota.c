@@ -30,12 +30,17 @@ static int tear_down(void **state)
 static void without_quotas_all_may(void **state)
 {
 	struct nc_quota_refusal refusal;
-	const struct nc_quota_share share = {UINT64_MAX / 2, UINT64_MAX / 2};
+	const struct nc_quota_share share = {64 << 20, 64 << 20};
+	const struct nc_quota_share beyond = {UINT64_MAX / 2, 0};
 
 	(void)state;
 	for (int i = 0; i < 10000; i++)
 		assert_int_equal(nc_quota_request(quotas, &config, "a", START, &refusal), 0);
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), 0);
+	/* but no more than the machine has */
+	assert_int_equal(
+		nc_quota_check(quotas, &config, "a", &beyond, START, &refusal), -ERANGE);
+	assert_string_equal(refusal.quota, "memory_mb");
 }
 
 static void a_rate_fills_again(void **state)
