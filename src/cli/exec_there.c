@@ -246,7 +246,9 @@ static int answer(json_t *end, bool json, struct nacre_err *err)
 
 	if (json && nc_json_print(stdout, json_incref(end), true) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
-	if (!json && *error)
+	/* what a program that ran ended with is its own affair */
+	if (!json && *error && json_is_null(json_object_get(end, "exit_code")) &&
+		json_is_null(json_object_get(end, "signal")))
 		nc_say(stderr, "nacre exec: %s\n", error);
 	else if (!json && !nc_streq(status, "success") && !nc_streq(status, "error") &&
 		 !nc_streq(status, "killed") && !nc_streq(status, "timeout"))

@@ -33,7 +33,7 @@
 #define CHILDREN_MAX 64U
 /* Beyond the analysis' own bounds (policy/bounds.h), which end in a report: these end the child. */
 #define CPU_SECONDS 6
-#define MEMORY_MAX (192ULL << 20)
+#define MEMORY_MAX (320ULL << 20)
 #define FILES_MAX 16
 /* Policies that a child remembers. */
 #define POLICIES_MAX 4

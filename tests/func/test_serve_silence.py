@@ -98,7 +98,7 @@ def test_children_of_the_analyst_have_no_rights(daemon):
         held = [os.readlink(f"/proc/{child}/fd/{fd}") for fd in os.listdir(f"/proc/{child}/fd")]
         assert len(held) == 4 and len([name for name in held if name.startswith("socket:")]) == 1, held
         limits = pathlib.Path(f"/proc/{child}/limits").read_text()
-        assert re.search(r"Max data size +201326592 ", limits) and re.search(r"Max core file size +1 ", limits)
+        assert re.search(r"Max data size +335544320 ", limits) and re.search(r"Max core file size +1 ", limits)
 
 
 def test_the_archive(daemon):

@@ -4,6 +4,7 @@ nothing of one left running for the next; files go in and out through nacre-file
 import ast
 import os
 import pathlib
+import struct
 import subprocess
 import uuid
 
@@ -154,6 +155,21 @@ return command(NEXT, (b"no-such-program",)), command(NEXT, (b"true",))
     assert after[0] == FAILED and "no such box" in after[1]
 
 
+def unpacked(stream):
+    """Files with their bytes, those left behind with their errno, and the last head."""
+    files, left = {}, {}
+    while True:
+        kind, _, length, error, size = head = struct.unpack_from("<BBHIQ", stream)
+        path, stream = stream[16:16 + length], stream[16 + length:]
+        if kind == 0:
+            assert not stream
+            return files, left, head
+        if kind == 1:
+            files[path], stream = stream[:size], stream[size:]
+        else:
+            left[path] = error
+
+
 def test_files_go_in_and_come_out(play):
     data = (pack_head(1, b"a.txt", 5) + b"hello" + pack_head(1, b"deep/er/tool.sh", 16, executable=1) + b"#!/bin/sh\necho 7"
             + pack_head(1, b"bin", 4) + b"\0\xff\n\0" + pack_head(0))
@@ -165,8 +181,10 @@ return a, b, c, get(b"1000000", b"100", b"*.txt", b"bin")
 """)
     assert put[1]["code"] == 0, put
     assert ran[2] == b"hello7\n1\n"
-    assert got[2] == (pack_head(1, b"a.txt", 5) + b"hello" + pack_head(1, b"bin", 4) + b"\0\xff\n\0" + pack_head(1, b"deep/out.txt", 4) + b"new\n"
-                      + pack_head(0, size=3))
+    files, left, end = unpacked(got[2])
+    assert files == {b"a.txt": b"hello", b"bin": b"\0\xff\n\0", b"deep/out.txt": b"new\n"}
+    assert set(left) == {b"link.txt", b"pipe.txt"} and all(left.values()), left  # named, with the reason
+    assert end[0] == 0
 
 
 @pytest.mark.parametrize("pattern, expected", [
@@ -241,7 +259,8 @@ def test_files_see_the_box_and_nothing_more(play, tier):
 first(b"ln -s /proc/1/environ proc; ln -s /etc/shadow shadow; ln -s /dev/zero zero.txt")
 return get(b"1000000", b"100", b"*", b"**")[2]
 """)
-    assert got == pack_head(0)
+    files, left, _ = unpacked(got)
+    assert files == {} and set(left) == {b"proc", b"shadow", b"zero.txt"} and all(left.values()), (files, left)
 
 
 GREETING = ("", greeting())
