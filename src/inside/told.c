@@ -1,9 +1,9 @@
 /*
  * What programs in a box are told of its limits.
  *
- * They look at control groups as of version 2, whichever version the host has: Java asks
- * /proc/cgroups for that, and wants a mount of that type. One is there, of an own namespace; what
- * is shown in its place are four small files, whose contents come with the order.
+ * They look at control groups as of version 2, whichever version the host has: what is shown in
+ * their place are four small files, whose contents come with the order. Java also wants a mount of
+ * that type in the list of mounts, which no box has: it goes by the host's memory.
  */
 #include "inside/told.h"
 
@@ -44,10 +44,6 @@ int nc_told_make(int scratch_fd)
 	for (size_t i = 0; i < NC_TOLD_FILES; i++)
 		if (mknodat(dir_fd, names[i], S_IFREG | 0644, 0) < 0)
 			return -errno;
-	/* only its line in the list of mounts is wanted; without version 2 Java goes without */
-	if (unshare(CLONE_NEWCGROUP) == 0)
-		(void)mount("cgroup2", PLACE, "cgroup2",
-			MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL);
 	mount_fd = r = nc_mount_copy(dir_fd, "", false);
 	if (r >= 0)
 		r = nc_mount_restrict(mount_fd,

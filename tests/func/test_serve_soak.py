@@ -221,7 +221,7 @@ def test_an_idle_daemon_is_small(tmp_path):
         for pid in [daemon.process.pid, *descendants(daemon.process.pid)]:
             name = open(f"/proc/{pid}/comm").read().strip()
             sizes[name] += next(int(line.split()[1]) for line in open(f"/proc/{pid}/smaps_rollup") if line.startswith("Pss:"))
-        assert set(sizes) == {"nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-archive", "nacre-courier", "nacre-exporter",
+        assert set(sizes) == {"nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-archive", "nacre-analyst", "nacre-courier", "nacre-exporter",
                               "nacre-keeper"}
         assert sum(sizes.values()) < 20 * 1024, sizes
 

@@ -55,15 +55,6 @@ def test_nothing_of_the_host_is_told(caller):
     assert caller("exec", "--", "find", "/sys", "-type", "f").stdout.count("\n") == 5
 
 
-@pytest.mark.skipif(not shutil.which("java", path="/usr/bin"), reason="no Java here")
-def test_java(caller, nacre):
-    for run, options, memory in ((caller, (), 512), (nacre, ("--memory", "256MB"), 256)):
-        done = run("exec", *options, "--", "java", "-XX:+PrintFlagsFinal", "-version")
-        assert 0 < int(re.search(r"MaxHeapSize += (\d+)", done.stdout)[1]) < memory * MB
-    settings = caller("exec", "--", "java", "-XshowSettings:system", "-version").stderr
-    assert "CPU Quota: 100000us" in settings, settings
-
-
 @pytest.mark.skipif(not shutil.which("node", path="/usr/bin"), reason="no Node here")
 def test_node(caller, nacre):
     for run, options, memory in ((caller, (), 512), (nacre, ("--memory", "256MB"), 256)):
