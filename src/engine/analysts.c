@@ -29,7 +29,11 @@
 #define STUDY_NS (30 * NC_NS_PER_S)
 /* Who has nothing to do for so long goes. */
 #define IDLE_NS (10 * NC_NS_PER_S)
-#define TRIES_MAX 2U
+/* Children that may be lost by one program: two that read it for a while, or more that were dead
+ * before it came, by no fault of its own. */
+#define TRIES_MAX 8U
+#define TRIES_OF_A_READER 4U
+#define READER_NS (50 * NC_NS_PER_MS)
 /* Policies whose bytes are at hand. */
 #define PACKED_MAX 16
 
@@ -358,9 +362,13 @@ static void read_answer(const struct nc_buf *answer, struct nc_study_text *text,
 static void lose(struct child *child)
 {
 	struct nc_inquiry *inquiry = child->inquiry;
+	bool has_read = nc_clock_ns() - child->since_ns > READER_NS;
 
 	child_free(child);
-	if (inquiry && ++inquiry->tries >= TRIES_MAX)
+	if (!inquiry)
+		return;
+	inquiry->tries += has_read ? TRIES_OF_A_READER : 1;
+	if (inquiry->tries >= TRIES_MAX)
 		step(inquiry, -EPROTO);
 }
 
