@@ -567,6 +567,27 @@ static int is_held(const struct nc_box_order *order, uint32_t landlock, bool lis
 	return (order->flags & NC_ORDER_MUST_REPORT) && !listens ? -EOPNOTSUPP : 0;
 }
 
+/*
+ * Java sizes its heap by a control group file system, which no box has, and else by the host's
+ * memory. It is told by its own means, where the box has one and the caller has said nothing.
+ */
+static void tell_java(const struct nc_box_limits *limits, char **env)
+{
+	static const char name[] = "JAVA_TOOL_OPTIONS=";
+	static char variable[64];
+
+	if (limits->memory_bytes == 0 || access("/usr/bin/java", X_OK) < 0)
+		return;
+	for (; *env; env++) {
+		if (strncmp(*env, name, sizeof(name) - 1) == 0)
+			return;
+	}
+	(void)snprintf(variable, sizeof(variable), "%s-XX:MaxRAM=%llu", name,
+		(unsigned long long)limits->memory_bytes);
+	env[0] = variable;
+	env[1] = NULL;
+}
+
 /* For a program that will take its order itself, and what it has to know for that. */
 static int keep_channel(const struct nc_payload *payload, const struct nc_held *held, char **env)
 {
@@ -584,7 +605,7 @@ static int keep_channel(const struct nc_payload *payload, const struct nc_held *
 void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	struct nc_child_program *ret_program)
 {
-	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 2];
+	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 3];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
 	char failed[NC_PATH_MAX + 1];
@@ -597,6 +618,7 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 		is_held(&order, (uint32_t)held->landlock, held->listens));
 	split_words(&order.argv, argv);
 	split_words(&order.env, env);
+	tell_java(&order.limits, env);
 	if (payload->terminal)
 		STEP(held->channel_fd, "size the terminal", set_window(&order));
 	else

@@ -3,7 +3,7 @@
  *
  * They look at control groups as of version 2, whichever version the host has: what is shown in
  * their place are four small files, whose contents come with the order. Java also wants a mount of
- * that type in the list of mounts, which no box has: it goes by the host's memory.
+ * that type in the list of mounts, which no box has: a variable tells it (child.c).
  */
 #include "inside/told.h"
 

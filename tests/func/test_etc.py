@@ -97,6 +97,18 @@ def test_java(caller):
     assert done.returncode == 0 and "SunJSSE" in done.stderr and "rror" not in done.stderr, done
 
 
+@has("java")
+@pytest.mark.parametrize("given", ["", "-XX:MaxRAM=268435456"])
+def test_java_goes_by_the_memory_of_the_box(caller, given):
+    """A quarter of the 512 MB that boxes have by default, as of any machine; what the caller sets stands."""
+    words = ["--env", f"JAVA_TOOL_OPTIONS={given}"] if given else []
+    done = caller("exec", *words, "--", "java", "-XX:+PrintFlagsFinal", "-version")
+    assert done.returncode == 0, done
+    flags = dict(re.findall(r"^\s*\S+ (\w+)\s+= (\S+)", done.stdout, re.M))
+    assert int(flags["MaxRAM"]) == (256 if given else 512) << 20
+    assert int(flags["MaxHeapSize"]) <= 128 << 20
+
+
 @has("man")
 def test_man(caller):
     page = caller("exec", "--", "sh", "-c", "MANWIDTH=80 man -P cat ls").stdout
