@@ -1,7 +1,9 @@
 """nacre serve: its description against every reply, its metrics against Prometheus and against those who use them."""
 
 import json
+import os
 import re
+import shutil
 import socket
 import subprocess
 import threading
@@ -11,7 +13,7 @@ import urllib.request
 import jsonschema
 import pytest
 
-from conftest import ROOT
+from conftest import BUILD, ROOT
 from serving import Daemon, events_of
 from websocket import WebSocket
 
@@ -57,6 +59,62 @@ def test_it_names_servers_and_every_operation():
     assert OPENAPI["servers"] and all(server["url"] and server["description"] for server in OPENAPI["servers"])
     names = [operation.get("operationId") for path in OPENAPI["paths"].values() for operation in path.values()]
     assert all(name and re.fullmatch(r"[a-z][A-Za-z]+", name) for name in names) and len(set(names)) == len(names)
+
+
+REDOCLY = "1.34.5"
+# what it only warns of by itself
+RULES = """extends: [recommended]
+rules:
+  no-empty-servers: error
+  operation-operationId: error
+  operation-operationId-unique: error
+  operation-operationId-url-safe: error
+"""
+
+
+@pytest.fixture(scope="module")
+def redocly():
+    """The linter, fetched once per build tree (172 MB, half a minute); scripts of its packages are not run."""
+    place = BUILD / f"redocly-{REDOCLY}"
+    program = place / "node_modules/.bin/redocly"
+    if not program.exists():
+        if not shutil.which("npm"):
+            pytest.skip("needs npm")
+        making = BUILD / f"redocly-{REDOCLY}.{os.getpid()}"
+        making.mkdir()
+        try:
+            fetched = subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", making, f"@redocly/cli@{REDOCLY}"],
+                                     cwd=making, capture_output=True, text=True, timeout=300)
+            if fetched.returncode != 0:
+                pytest.skip(f"npm cannot fetch it: {fetched.stderr.strip()[-200:]}")
+            shutil.rmtree(place, ignore_errors=True)  # of somebody who was interrupted
+            making.rename(place)
+        except subprocess.TimeoutExpired:
+            pytest.skip("npm cannot fetch it within five minutes")
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+    return program
+
+
+def lint(program, document, place):
+    (place / "openapi.json").write_text(json.dumps(document))
+    (place / "redocly.yaml").write_text(RULES)
+    done = subprocess.run([program, "lint", "--format", "json", "openapi.json"], cwd=place, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "REDOCLY_TELEMETRY": "off", "REDOCLY_SUPPRESS_UPDATE_NOTICE": "true"})
+    found = json.loads(done.stdout)["problems"]
+    assert (done.returncode == 0) == (not [one for one in found if one["severity"] == "error"]), done
+    return {(one["ruleId"], one["severity"]) for one in found}
+
+
+def test_a_linter_finds_no_error(redocly, daemon, tmp_path):
+    """In what the daemon hands out; it warns of the two routes that only switch protocols, with 101."""
+    served = daemon.get("/openapi.json").json()
+    assert lint(redocly, served, tmp_path) <= {("operation-2xx-response", "warn")}
+    first, second = [path["get"] for path in served["paths"].values() if "get" in path][:2]
+    first["operationId"] = second["operationId"]
+    del served["servers"]
+    found = lint(redocly, served, tmp_path)  # it would have found them
+    assert {("no-empty-servers", "error"), ("operation-operationId-unique", "error")} <= found, found
 
 
 def resolve(node):
