@@ -96,73 +96,6 @@ static const struct {
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-_Static_assert(COUNT(shown) <= NC_FRAME_SHOWN_MAX, "a descriptor for each");
-_Static_assert(COUNT(devices) <= NC_FRAME_DEVICES_MAX, "a descriptor for each");
-
-static int pick_shown(struct nc_frame *frame, int host_fd, size_t i)
-{
-	ssize_t size = readlinkat(host_fd, shown[i], frame->link[i], sizeof(frame->link[i]) - 1);
-
-	if (size >= 0) {
-		frame->link[i][size] = '\0';
-		return 0;
-	}
-	if (errno != EINVAL) /* which says that it is there, and no link */
-		return errno == ENOENT ? 0 : -errno;
-	frame->shown_fd[i] = nc_mount_copy(host_fd, shown[i], true);
-	return frame->shown_fd[i] < 0 ? frame->shown_fd[i] : 0;
-}
-
-static const char *device_path(char path[32], size_t i)
-{
-	(void)snprintf(path, 32, "dev/%s", devices[i].name);
-	return path;
-}
-
-/* A device is taken only if it is the one that its name says. */
-static int pick_device(struct nc_frame *frame, int host_fd, size_t i)
-{
-	char path[32];
-	struct stat status;
-	int fd = nc_mount_copy(host_fd, device_path(path, i), false);
-
-	frame->device_fd[i] = fd;
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &status) < 0)
-		return -errno;
-	if (!S_ISCHR(status.st_mode) ||
-		status.st_rdev != makedev(devices[i].major, devices[i].minor))
-		return -ENODEV;
-	return nc_mount_restrict(fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
-}
-
-int nc_frame_pick(struct nc_frame *frame, bool host)
-{
-	cleanup_close int host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = host_fd < 0 ? -errno : 0;
-
-	frame->host = host;
-	for (size_t i = 0; i < COUNT(shown); i++) {
-		frame->shown_fd[i] = -EBADF;
-		frame->link[i][0] = '\0';
-	}
-	for (size_t i = 0; i < COUNT(devices); i++)
-		frame->device_fd[i] = -EBADF;
-	for (size_t i = 0; r == 0 && host && i < COUNT(shown); i++)
-		r = pick_shown(frame, host_fd, i);
-	for (size_t i = 0; r == 0 && i < COUNT(devices); i++)
-		r = pick_device(frame, host_fd, i);
-	return r;
-}
-
-void nc_frame_done(struct nc_frame *frame)
-{
-	for (size_t i = 0; i < COUNT(shown); i++)
-		frame->shown_fd[i] = nc_fd_close(frame->shown_fd[i]);
-	for (size_t i = 0; i < COUNT(devices); i++)
-		frame->device_fd[i] = nc_fd_close(frame->device_fd[i]);
-}
 
 int nc_frame_make_file(int at_fd, const char *path, const char *text)
 {
@@ -225,29 +158,56 @@ static int make_empty(int at_fd, const char *path)
 	return mknodat(at_fd, path, S_IFREG | 0644, 0) < 0 ? -errno : 0;
 }
 
-int nc_frame_make_place(int mount_fd, int at_fd, const char *path)
+int nc_frame_make_place(mode_t mode, int at_fd, const char *path)
 {
-	struct stat status;
-
-	if (fstat(mount_fd, &status) < 0)
-		return -errno;
-	if (!S_ISDIR(status.st_mode))
+	if (!S_ISDIR(mode))
 		return make_empty(at_fd, path);
 	return mkdirat(at_fd, path, 0755) < 0 ? -errno : 0;
 }
 
-static int put_shown(const struct nc_frame *frame, int root_fd)
+static int copy_link(int host_fd, int root_fd, const char *path)
+{
+	char target[256];
+	ssize_t size = readlinkat(host_fd, path, target, sizeof(target));
+
+	if (size < 0)
+		return -errno;
+	if ((size_t)size == sizeof(target))
+		return -ENAMETOOLONG;
+	target[size] = '\0';
+	return symlinkat(target, root_fd, path) < 0 ? -errno : 0;
+}
+
+/* Two ways to the same: only what is attached can be the target of mount(), which is one call. */
+static int put_mount(int host_fd, int root_fd, const char *path, bool is_here)
+{
+	cleanup_close int fd = -EBADF;
+	char source[64];
+
+	if (is_here) {
+		(void)snprintf(source, sizeof(source), "/%s", path);
+		return mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0 ? -errno : 0;
+	}
+	fd = nc_mount_copy(host_fd, path, true);
+	return fd < 0 ? fd : nc_mount_attach(fd, root_fd, path);
+}
+
+static int put_shown(int host_fd, int root_fd, bool is_here)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < COUNT(shown); i++) {
-		if (frame->link[i][0] && symlinkat(frame->link[i], root_fd, shown[i]) < 0)
-			r = -errno;
-		if (frame->shown_fd[i] < 0)
-			continue;
-		r = nc_frame_make_place(frame->shown_fd[i], root_fd, shown[i]);
-		if (r == 0)
-			r = nc_mount_attach(frame->shown_fd[i], root_fd, shown[i]);
+		struct stat status;
+
+		if (fstatat(host_fd, shown[i], &status, AT_SYMLINK_NOFOLLOW) < 0) {
+			r = errno == ENOENT ? 0 : -errno;
+		} else if (S_ISLNK(status.st_mode)) {
+			r = copy_link(host_fd, root_fd, shown[i]);
+		} else {
+			r = nc_frame_make_place(status.st_mode, root_fd, shown[i]);
+			if (r == 0)
+				r = put_mount(host_fd, root_fd, shown[i], is_here);
+		}
 	}
 	return r;
 }
@@ -262,21 +222,40 @@ static int close_shown(int root_fd)
 											    : r;
 }
 
-int nc_frame_put(const struct nc_frame *frame, int root_fd)
+/* A device is taken only if it is the one that its name says. */
+static int put_device(int host_fd, int root_fd, size_t i)
 {
-	int r = make_skeleton(root_fd, frame->host);
+	cleanup_close int fd = -EBADF;
+	char path[32];
+	struct stat status;
+	int r;
 
-	if (r == 0 && frame->host)
-		r = put_shown(frame, root_fd);
-	if (r == 0 && frame->host)
+	(void)snprintf(path, sizeof(path), "dev/%s", devices[i].name);
+	fd = nc_mount_copy(host_fd, path, false);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &status) < 0)
+		return -errno;
+	if (!S_ISCHR(status.st_mode) ||
+		status.st_rdev != makedev(devices[i].major, devices[i].minor))
+		return -ENODEV;
+	r = nc_mount_restrict(fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+	if (r == 0)
+		r = make_empty(root_fd, path);
+	return r < 0 ? r : nc_mount_attach(fd, root_fd, path);
+}
+
+int nc_frame_put(int root_fd, bool host, bool is_here)
+{
+	cleanup_close int host_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = host_fd < 0 ? -errno : make_skeleton(root_fd, host);
+
+	if (r == 0 && host)
+		r = put_shown(host_fd, root_fd, is_here);
+	if (r == 0 && host)
 		r = close_shown(root_fd);
-	for (size_t i = 0; r == 0 && i < COUNT(devices); i++) {
-		char path[32];
-
-		r = make_empty(root_fd, device_path(path, i));
-		if (r == 0)
-			r = nc_mount_attach(frame->device_fd[i], root_fd, path);
-	}
+	for (size_t i = 0; r == 0 && i < COUNT(devices); i++)
+		r = put_device(host_fd, root_fd, i);
 	return r;
 }
 
@@ -304,15 +283,11 @@ static int seal(int root_fd)
 int nc_frame_compose(void)
 {
 	cleanup_close int root_fd = nc_frame_new_root();
-	struct nc_frame frame;
 	int r;
 
 	if (root_fd < 0)
 		return root_fd;
-	r = nc_frame_pick(&frame, true);
-	if (r == 0)
-		r = nc_frame_put(&frame, root_fd);
-	nc_frame_done(&frame);
+	r = nc_frame_put(root_fd, true, false);
 	if (r == 0)
 		r = seal(root_fd);
 	return r < 0 ? r : take_fd(root_fd);

@@ -1,13 +1,12 @@
 /*
  * The file system of a box.
  *
- * Theory of operation: everything of the host that the box will see is first picked up as a
- * detached mount (open_tree), while the host's tree is still in view; then a fresh tmpfs becomes
- * the new root and the pieces are put into it (frame.c), or the spawner has given us a copy of
- * such a root; then pivot_root leaves the old tree behind. No path
- * is resolved twice, nothing that an image controls is followed (its links are copied, and what is
- * put on top of it is found without following any), and every mount is made nosuid and nodev, and
- * read-only unless the caller wants to write there, before it is attached.
+ * Theory of operation: a fresh tmpfs becomes the new root while the host's tree is still in view,
+ * and what the box will see of the host is put into it (frame.c), or the spawner has given us a
+ * copy of such a root; then pivot_root leaves the old tree behind. Nothing that an image controls
+ * is followed (its links are copied, and what is put on top of it is found without following any),
+ * and every mount is nosuid and nodev, and read-only unless the caller wants to write there, before
+ * anything of the box runs.
  */
 #include "inside/root.h"
 
@@ -53,12 +52,15 @@ static const char *const masked_dirs[] = {"proc/acpi", "proc/asound", "proc/scsi
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+/*
+ * What is new is attached here first, in the host's tree that is left behind: a place that every
+ * host has, and of which nothing is needed any more.
+ */
+static const char aside[] = "/proc";
 
-/* Goes to the new root. It covers /usr of the host, which has been picked up. */
 static int enter_root(int root_fd)
 {
-	int r = nc_mount_attach(root_fd, AT_FDCWD, "/usr");
+	int r = nc_mount_attach(root_fd, AT_FDCWD, aside);
 
 	return r == 0 && fchdir(root_fd) < 0 ? -errno : r;
 }
@@ -93,7 +95,7 @@ static int put_entry(int image_fd, const char *name)
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return 0;
 	fd = nc_mount_copy(image_fd, name, true);
-	r = fd < 0 ? fd : nc_frame_make_place(fd, AT_FDCWD, name);
+	r = fd < 0 ? fd : nc_frame_make_place(status.st_mode, AT_FDCWD, name);
 	return r < 0 ? r : nc_mount_attach(fd, AT_FDCWD, name);
 }
 
@@ -151,14 +153,14 @@ static int put_image(int image_fd)
 }
 
 /* A root of the box's own, for what one copy for all does not do for. */
-static int make_root(const struct nc_root_spec *spec, struct nc_frame *frame, int *ret_fd)
+static int make_root(const struct nc_root_spec *spec, int *ret_fd)
 {
 	int r = *ret_fd = nc_frame_new_root();
 
 	if (r >= 0)
 		r = enter_root(*ret_fd);
 	if (r == 0)
-		r = nc_frame_put(frame, *ret_fd);
+		r = nc_frame_put(*ret_fd, spec->image_fd < 0, true);
 	if (r == 0 && spec->layers)
 		r = make_layer_places();
 	return r == 0 && spec->image_fd >= 0 ? put_image(spec->image_fd) : r;
@@ -180,7 +182,7 @@ static int make_scratch(const struct nc_root_spec *spec, int *ret_fd)
 	if (fd < 0)
 		return fd;
 	*ret_fd = fd;
-	return nc_mount_attach(fd, AT_FDCWD, "/usr");
+	return nc_mount_attach(fd, AT_FDCWD, aside);
 }
 
 static int put_scratch_dir(int scratch_fd, const char *name, const char *to, mode_t mode)
@@ -487,7 +489,6 @@ static int bring_up_loopback(void)
 
 int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 {
-	struct nc_frame frame;
 	int scratch_fd = -EBADF, root_fd = spec->frame_fd;
 	/* places for binds are made in it */
 	const bool writable = spec->n_binds > 0;
@@ -495,11 +496,9 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 
 	STEP("make mounts private",
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0);
-	if (root_fd < 0)
-		STEP("pick up the host's directories", nc_frame_pick(&frame, spec->image_fd < 0));
 	STEP("make the limited file system", make_scratch(spec, &scratch_fd));
 	if (root_fd < 0)
-		STEP("make a root", make_root(spec, &frame, &root_fd));
+		STEP("make a root", make_root(spec, &root_fd));
 	else
 		STEP("take the root", enter_root(root_fd));
 	STEP("put the limited file system", put_scratch(scratch_fd));
