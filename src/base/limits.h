@@ -47,6 +47,10 @@
 
 /* One execution request: the files of 64 MiB as base64, the rest, and room for the JSON of both. */
 #define NC_REQUEST_SIZE_MAX (96U * 1024 * 1024)
+/* Of one that comes in a file: what is left without the contents of its files. */
+#define NC_REQUEST_REST_MAX (24U * 1024 * 1024)
+/* A content that is longer than this stays in that file until it is wanted. */
+#define NC_CUT_MIN 4096U
 /* A reply to one as text: streams and files, each of whose bytes may take six. */
 #define NC_REPLY_TEXT_MAX (1024U * 1024 * 1024)
 /* Values in it: each costs jansson some 100 bytes, so that ",,,," must not become gigabytes. */
@@ -123,6 +127,8 @@
 #define NC_RECORD_BEHIND_MAX 128U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
+/* So much of one is written at a time, if it comes in parts. */
+#define NC_BLOB_PART (1024U * 1024)
 /* Segments of a journal: a year of one a minute. */
 #define NC_SEGMENTS_MAX (512U * 1024)
 

@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_RECORDWIRE_VERSION 1U
+#define NC_RECORDWIRE_VERSION 2U
 
 enum nc_record_message {
 	/* from the worker */
@@ -19,6 +19,7 @@ enum nc_record_message {
 	NC_RECORD_BLOB,	  /* bytes data; or empty data and a memfd, sealed against change; DIGEST */
 	NC_RECORD_FINISH, /* text id, bytes body; of an open execution; RECEIPT */
 	NC_RECORD_NOTE,	  /* u8 enum nc_record_kind, text event, bytes body; no answer */
+	NC_RECORD_PART,	  /* u64 offset, and such a memfd: a part from there on; DIGEST */
 
 	/* from the spawner */
 	NC_RECORD_BORN = 51, /* struct nc_record_birth */
@@ -26,8 +27,8 @@ enum nc_record_message {
 
 	/* to the worker */
 	NC_RECORD_WELCOME = 101, /* u32 version, u32 lost, u64 cut, u64 missing, u64 seq */
-	NC_RECORD_DIGEST,	 /* u32 errno or 0, bytes SHA-256 */
-	NC_RECORD_RECEIPT,	 /* u32 errno or 0, u64 seq, bytes SHA-256 of the line */
+	NC_RECORD_DIGEST,  /* u32 errno or 0, bytes SHA-256; EINPROGRESS: send the next part */
+	NC_RECORD_RECEIPT, /* u32 errno or 0, u64 seq, bytes SHA-256 of the line */
 };
 
 /* A box has begun to run. */

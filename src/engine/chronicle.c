@@ -3,7 +3,9 @@
  *
  * Theory of operation: code and output go to the recorder as blobs, then the line, all at once;
  * their digests are made here too, so that the line need not wait for the blobs. Answers come in
- * the order of the questions. When too many are outstanding an execution waits for its turn.
+ * the order of the questions. When too many are outstanding an execution waits for its turn. What
+ * is large goes part by part, and each part waits for its turn: nobody's receipt waits for all that
+ * another has printed.
  */
 #include "engine/chronicle.h"
 
@@ -12,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -30,12 +32,15 @@
 
 struct waiting {
 	struct nc_execution *execution;
-	char *body;	      /* of the line, until it is sent */
-	char *times;	      /* of the line about performance, which nobody waits for */
-	unsigned int answers; /* that are still to come; the last one is the receipt */
-	int error;	      /* the first that a blob met */
-	bool hopeless;	      /* it cannot be told */
-	bool large;	      /* the recorder is busy with its blobs for a while */
+	char *body;	       /* of the line, until it is sent */
+	char *times;	       /* of the line about performance, which nobody waits for */
+	unsigned int answers;  /* that are still to come; the last one is the receipt */
+	int error;	       /* the first that a blob met */
+	bool hopeless;	       /* it cannot be told */
+	bool large;	       /* the recorder is busy with its blobs for a while */
+	enum nc_stream stream; /* before which all that are large are kept */
+	uint64_t kept;	       /* bytes of that one */
+	bool is_part;	       /* it was asked to keep a part of it */
 	struct waiting *next;
 };
 
@@ -71,10 +76,8 @@ static struct waiting *unlink_asked(struct nc_chronicle *chronicle)
 	return waiting;
 }
 
-/*
- * The place of the next to be told: the oldest, but of those with large blobs one at a time, so
- * that nobody's receipt waits for all that another has printed. NULL: none may be now.
- */
+/* The place of the next to be told: the oldest, but of those with large blobs one at a time. NULL:
+ * none may be now. */
 static struct waiting **find_next(struct nc_chronicle *chronicle)
 {
 	struct waiting **place = &chronicle->waiting;
@@ -135,6 +138,9 @@ static void lose(struct nc_chronicle *chronicle)
 
 		waiting->answers = 0;
 		waiting->error = 0;
+		waiting->stream = 0;
+		waiting->kept = 0;
+		waiting->is_part = false;
 		if (waiting->hopeless) { /* the last one that was tried */
 			*chronicle->waiting_end = waiting->next;
 			hopeless = waiting;
@@ -224,17 +230,46 @@ static int send_blob(struct nc_chronicle *chronicle, struct waiting *waiting, co
 	return r;
 }
 
+/* Whether all of it was printed, and that is more than one part. */
+static bool has_parts(const struct nc_output *output)
+{
+	return output->error == 0 && output->whole_fd >= 0 && output->bytes > NC_BLOB_PART;
+}
+
+/* Sends the next part of what is large, if there is one: 1; else 0. */
+static int send_part(struct nc_chronicle *chronicle, struct waiting *waiting)
+{
+	const struct nc_step_state *said = nc_execution_last(waiting->execution);
+	int r;
+
+	while (said && waiting->stream < NC_STREAM_MAX &&
+		!has_parts(&said->output[waiting->stream]))
+		waiting->stream++;
+	if (!said || waiting->stream == NC_STREAM_MAX)
+		return 0;
+	r = nc_record_part(
+		chronicle->record, said->output[waiting->stream].whole_fd, waiting->kept);
+	if (r < 0)
+		return r;
+	waiting->is_part = true;
+	waiting->answers++;
+	return 1;
+}
+
 /* Everything of one execution: its blobs, then its line. */
 static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 {
 	const struct nc_execution *execution = waiting->execution;
 	const struct nc_step_state *said = nc_execution_last(execution);
 	const char *code = execution->code;
-	int r = code ? send_blob(chronicle, waiting, code, strlen(code), execution->code_fd)
-		     : -ENOMEM;
+	int r = send_part(chronicle, waiting);
 
+	if (r != 0)
+		return r < 0 ? r : 0;
+	r = code ? send_blob(chronicle, waiting, code, strlen(code), execution->code_fd) : -ENOMEM;
 	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
-		if (said->output[i].error == 0 && said->output[i].bytes > 0)
+		if (said->output[i].error == 0 && said->output[i].bytes > 0 &&
+			!has_parts(&said->output[i]))
 			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
 				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
@@ -301,6 +336,23 @@ static void tell_news(const struct nc_chronicle *chronicle, const struct nc_reco
 		chronicle->say(news);
 }
 
+/* A part is kept, or the recorder has met an error: the rest has its turn behind others. */
+static void go_on(struct nc_chronicle *chronicle, int error)
+{
+	struct waiting *waiting = unlink_asked(chronicle);
+
+	waiting->is_part = false;
+	if (error == -EINPROGRESS) {
+		waiting->kept += NC_BLOB_PART;
+	} else {
+		waiting->stream++;
+		waiting->kept = 0;
+	}
+	waiting->next = NULL;
+	*chronicle->waiting_end = waiting;
+	chronicle->waiting_end = &waiting->next;
+}
+
 static void on_answer(void *context, int events)
 {
 	struct nc_chronicle *chronicle = context;
@@ -326,9 +378,11 @@ static void on_answer(void *context, int events)
 		lose(chronicle);
 		return;
 	}
-	if (event.error && !first->error)
+	if (event.error && event.error != -EINPROGRESS && !first->error)
 		first->error = event.error;
-	if (--first->answers == 0) {
+	if (--first->answers == 0 && first->is_part) {
+		go_on(chronicle, event.error);
+	} else if (first->answers == 0) {
 		settle(chronicle, unlink_asked(chronicle),
 			receipt_json(first->execution, &event, event.error ? 0 : first->error));
 	}
@@ -442,7 +496,11 @@ static void set_digest(json_t *body, const char *name, const void *data, size_t 
 /* All that was printed; what was not kept whole is not there to be named. */
 static void set_output_digest(json_t *body, const char *name, const struct nc_output *output)
 {
-	void *data;
+	char data[16 * 1024], text[NC_SHA256_HEX_SIZE];
+	unsigned char hash[NC_SHA256_SIZE];
+	struct nc_sha256_state state;
+	off_t at = 0;
+	ssize_t n = 1;
 
 	if (output->error < 0)
 		return;
@@ -450,11 +508,15 @@ static void set_output_digest(json_t *body, const char *name, const struct nc_ou
 		set_digest(body, name, nc_buf_text(&output->head), output->head.size);
 		return;
 	}
-	data = mmap(NULL, (size_t)output->bytes, PROT_READ, MAP_SHARED, output->whole_fd, 0);
-	if (data == MAP_FAILED)
-		return;
-	set_digest(body, name, data, (size_t)output->bytes);
-	(void)munmap(data, (size_t)output->bytes);
+	nc_sha256_begin(&state);
+	for (; n > 0 && (uint64_t)at < output->bytes; at += n) {
+		n = pread(output->whole_fd, data, sizeof(data), at);
+		nc_sha256_add(&state, data, n > 0 ? (size_t)n : 0);
+	}
+	nc_sha256_end(&state, hash);
+	nc_sha256_hex(hash, text);
+	if (n > 0)
+		(void)json_object_set_new(body, name, json_string(text));
 }
 
 char *nc_chronicle_line(const struct nc_execution *execution, const json_t *reply)

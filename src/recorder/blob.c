@@ -216,6 +216,18 @@ static int reserve(struct nc_blobs *blobs, size_t size)
 	return r;
 }
 
+/* Counts them out again: they are not there, or were already. */
+static void release(struct nc_blobs *blobs, uint64_t size)
+{
+	uint64_t total;
+
+	if (lock_usage(blobs, F_WRLCK) < 0)
+		return;
+	total = read_usage(blobs);
+	write_usage(blobs, total > size ? total - size : 0);
+	(void)lock_usage(blobs, F_UNLCK);
+}
+
 static int write_new(int dir_fd, const char *name, const void *data, size_t size)
 {
 	char temporary[NC_ID_SIZE];
@@ -245,6 +257,18 @@ static bool have(const struct nc_blobs *blobs, const char *name, size_t size)
 	       (uint64_t)status.st_size == size && futimens(fd, NULL) == 0;
 }
 
+static int make_dir(struct nc_blobs *blobs, const char *name)
+{
+	char dir[3] = {name[0], name[1], '\0'};
+
+	return mkdirat(blobs->dir_fd, dir, 0700) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static bool is_too_large(const struct nc_blobs *blobs, uint64_t size)
+{
+	return size > NC_BLOB_MAX || (blobs->max_bytes > 0 && size > blobs->max_bytes);
+}
+
 int nc_blobs_put(struct nc_blobs *blobs, const void *data, size_t size,
 	unsigned char ret_digest[static NC_SHA256_SIZE])
 {
@@ -252,17 +276,17 @@ int nc_blobs_put(struct nc_blobs *blobs, const void *data, size_t size,
 	char name[NAME_SIZE];
 	int r = 0;
 
-	if (size > NC_BLOB_MAX || (blobs->max_bytes > 0 && size > blobs->max_bytes))
+	if (is_too_large(blobs, size))
 		return -EFBIG;
 	nc_sha256(data, size, digest);
 	name_of(digest, name);
 	if (!have(blobs, name, size)) {
-		char dir[3] = {name[0], name[1], '\0'};
+		const char dir[3] = {name[0], name[1], '\0'};
 		cleanup_close int dir_fd = -EBADF;
 
 		r = reserve(blobs, size);
-		if (r == 0 && mkdirat(blobs->dir_fd, dir, 0700) < 0 && errno != EEXIST)
-			r = -errno;
+		if (r == 0)
+			r = make_dir(blobs, name);
 		if (r == 0)
 			r = dir_fd = nc_path_open(blobs->dir_fd, dir, O_RDONLY | O_DIRECTORY, 0);
 		if (r >= 0)
@@ -271,6 +295,107 @@ int nc_blobs_put(struct nc_blobs *blobs, const void *data, size_t size,
 	if (r >= 0)
 		memcpy(ret_digest, digest, sizeof(digest));
 	return r < 0 ? r : 0;
+}
+
+/* ---- part by part ---- */
+
+void nc_blobs_drop(struct nc_blobs *blobs, struct nc_blob_draft *draft)
+{
+	if (draft->fd < 0)
+		return;
+	draft->fd = nc_fd_close(draft->fd);
+	(void)unlinkat(blobs->dir_fd, draft->name, 0);
+	release(blobs, draft->size);
+}
+
+static int begin_draft(struct nc_blobs *blobs, struct nc_blob_draft *draft, uint64_t size)
+{
+	char id[NC_ID_SIZE];
+	int r = is_too_large(blobs, size) ? -EFBIG : nc_id_new(".b", id);
+
+	if (r == 0)
+		r = reserve(blobs, (size_t)size);
+	if (r < 0)
+		return r;
+	draft->size = size;
+	draft->written = 0;
+	nc_sha256_begin(&draft->hash);
+	/* in one of the directories that are swept */
+	(void)snprintf(draft->name, sizeof(draft->name), "00/%s", id);
+	r = make_dir(blobs, draft->name);
+	if (r == 0)
+		r = draft->fd =
+			nc_path_open(blobs->dir_fd, draft->name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (r < 0)
+		release(blobs, size);
+	return r < 0 ? r : 0;
+}
+
+static int copy_part(struct nc_blob_draft *draft, int fd)
+{
+	char data[64 * 1024];
+	uint64_t end = draft->written + NC_BLOB_PART;
+
+	if (end > draft->size)
+		end = draft->size;
+	while (draft->written < end) {
+		size_t wanted = end - draft->written < sizeof(data) ? (size_t)(end - draft->written)
+								    : sizeof(data);
+		ssize_t n = pread(fd, data, wanted, (off_t)draft->written);
+		int r = n < 0	 ? -errno
+			: n == 0 ? -EIO
+				 : nc_fd_write_all(draft->fd, data, (size_t)n);
+
+		if (r < 0)
+			return r;
+		nc_sha256_add(&draft->hash, data, (size_t)n);
+		draft->written += (uint64_t)n;
+	}
+	return draft->written < draft->size ? -EINPROGRESS : 0;
+}
+
+/* All of it is there: it gets its name, unless there is one like it. */
+static int end_draft(struct nc_blobs *blobs, struct nc_blob_draft *draft, unsigned char *digest)
+{
+	char name[NAME_SIZE];
+	int r;
+
+	nc_sha256_end(&draft->hash, digest);
+	name_of(digest, name);
+	if (have(blobs, name, (size_t)draft->size)) {
+		nc_blobs_drop(blobs, draft);
+		return 0;
+	}
+	r = make_dir(blobs, name);
+	if (r == 0 && renameat(blobs->dir_fd, draft->name, blobs->dir_fd, name) < 0)
+		r = -errno;
+	if (r == 0)
+		draft->fd = nc_fd_close(draft->fd);
+	return r;
+}
+
+int nc_blobs_put_part(struct nc_blobs *blobs, struct nc_blob_draft *draft, int fd, uint64_t size,
+	uint64_t offset, unsigned char ret_digest[static NC_SHA256_SIZE])
+{
+	unsigned char digest[NC_SHA256_SIZE];
+	int r = 0;
+
+	if (offset == 0) {
+		nc_blobs_drop(blobs, draft);
+		r = begin_draft(blobs, draft, size);
+	} else if (draft->fd < 0 || offset != draft->written || size != draft->size) {
+		r = -ESTALE;
+	}
+	if (r < 0)
+		return r;
+	r = copy_part(draft, fd);
+	if (r == 0)
+		r = end_draft(blobs, draft, digest);
+	if (r == 0)
+		memcpy(ret_digest, digest, sizeof(digest));
+	else if (r != -EINPROGRESS)
+		nc_blobs_drop(blobs, draft);
+	return r;
 }
 
 int nc_blob_read(int history_fd, const unsigned char digest[static NC_SHA256_SIZE], char **ret_data,

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/id.h"
 
 struct nc_blobs {
 	int dir_fd;
@@ -29,6 +30,25 @@ void nc_blobs_done(struct nc_blobs *blobs);
  */
 int nc_blobs_put(struct nc_blobs *blobs, const void *data, size_t size,
 	unsigned char ret_digest[static NC_SHA256_SIZE]);
+
+/* A blob that is written part by part. */
+struct nc_blob_draft {
+	int fd;			   /* -EBADF: there is none */
+	uint64_t size, written;	   /* of all of it, so far */
+	char name[NC_ID_SIZE + 3]; /* below the blobs */
+	struct nc_sha256_state hash;
+};
+
+/*
+ * The same for the size bytes of a file that does not change: NC_BLOB_PART of them from the offset
+ * on. An offset of 0 begins anew. -EINPROGRESS: so far so good, and the next part follows; -ESTALE:
+ * this is not the next.
+ */
+int nc_blobs_put_part(struct nc_blobs *blobs, struct nc_blob_draft *draft, int fd, uint64_t size,
+	uint64_t offset, unsigned char ret_digest[static NC_SHA256_SIZE]);
+
+/* Gives up one that is not finished. */
+void nc_blobs_drop(struct nc_blobs *blobs, struct nc_blob_draft *draft);
 
 /* Removes what was not used for max_age_s seconds (0: any age is fine) and leftovers of crashes. */
 int nc_blobs_sweep(struct nc_blobs *blobs, uint64_t max_age_s);

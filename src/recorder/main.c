@@ -25,7 +25,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -43,6 +42,7 @@
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "recorder/blob.h"
+#include "recorder/flusher.h"
 #include "recorder/journal.h"
 #include "recorder/live.h"
 #include "recorder/owed.h"
@@ -65,7 +65,9 @@
 struct recorder {
 	struct nc_journal journal;
 	struct nc_blobs blobs;
+	struct nc_blob_draft draft; /* of the worker's, which sends it part by part */
 	struct nc_live live;
+	struct nc_flusher flusher;
 	struct nc_reserve reserve;
 	struct nc_owed owed; /* ends that could not be written yet */
 	int worker_fd;
@@ -133,13 +135,22 @@ static void append_quietly(const struct nc_entry *entry)
 		recorder.dropped++;
 }
 
-static void flush(void)
+static void say_flushed(int r)
 {
-	int r = nc_journal_sync(&recorder.journal);
-
-	recorder.flush_ns = 0;
 	if (r < 0)
 		fprintf(stderr, "nacre-recorder: Flush the journal: %s\n", nc_errno_text(r));
+}
+
+static void flush(void)
+{
+	recorder.flush_ns = 0;
+	say_flushed(nc_flusher_ask(&recorder.flusher, &recorder.journal));
+}
+
+/* When to flush next; 0: nothing is to be flushed, or not before the thread is done. */
+static uint64_t flush_time(void)
+{
+	return recorder.flusher.busy ? 0 : recorder.flush_ns;
 }
 
 /* ---- answering ---- */
@@ -316,46 +327,64 @@ static int handle_note(struct nc_wire_in *in)
 	return 0;
 }
 
-/* Bytes that nobody can change or cut while we read: memory, sealed. NULL: not that, or too long.
- */
-static void *map_sealed(int fd, size_t *ret_size, int *ret_error)
+/* Bytes that nobody can change or cut while we read: memory, sealed. Their size, or -errno. */
+static int64_t sealed_size(int fd)
 {
 	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat status;
-	void *data;
 
-	*ret_error = -EBADMSG;
 	if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &status) < 0)
-		return NULL;
-	*ret_error = -EFBIG;
-	if (status.st_size <= 0 || status.st_size > (off_t)NC_BLOB_MAX)
-		return NULL;
-	data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	*ret_error = -ENOMEM;
-	if (data == MAP_FAILED)
-		return NULL;
-	*ret_size = (size_t)status.st_size;
-	return data;
+		return -EBADMSG;
+	return status.st_size <= 0 || status.st_size > (off_t)NC_BLOB_MAX ? -EFBIG : status.st_size;
 }
 
 static int put_sealed(int fd, unsigned char *digest)
 {
-	size_t size;
+	struct nc_blob_draft draft = {.fd = -EBADF};
+	int64_t size = sealed_size(fd);
+	uint64_t offset = 0;
 	int r;
-	void *data = map_sealed(fd, &size, &r);
 
-	if (!data)
-		return r;
-	r = nc_blobs_put(&recorder.blobs, data, size, digest);
-	(void)munmap(data, size);
+	if (size < 0)
+		return (int)size;
+	while ((r = nc_blobs_put_part(&recorder.blobs, &draft, fd, (uint64_t)size, offset,
+			digest)) == -EINPROGRESS)
+		offset += NC_BLOB_PART;
 	return r;
+}
+
+static void send_digest(int r, const unsigned char *digest)
+{
+	struct nc_wire_out *out = begin_reply(NC_RECORD_DIGEST);
+
+	nc_wire_put_u32(out, (uint32_t)-r);
+	nc_wire_put_bytes(out, digest, NC_SHA256_SIZE);
+	send_reply();
+}
+
+/* Others are heard between two parts. */
+static int handle_part(struct nc_wire_in *in)
+{
+	unsigned char digest[NC_SHA256_SIZE] = {0};
+	uint64_t offset = nc_wire_get_u64(in);
+	int64_t size;
+
+	if (nc_wire_close(in) < 0 || recorder.packet.n_fds != 1)
+		return -EBADMSG;
+	size = sealed_size(recorder.packet.fds[0]);
+	if (size == -EBADMSG)
+		return -EBADMSG;
+	send_digest(size < 0 ? (int)size
+			     : nc_blobs_put_part(&recorder.blobs, &recorder.draft,
+				       recorder.packet.fds[0], (uint64_t)size, offset, digest),
+		digest);
+	return 0;
 }
 
 static int handle_blob(struct nc_wire_in *in)
 {
 	unsigned char digest[NC_SHA256_SIZE] = {0};
-	struct nc_wire_out *out;
 	const void *data;
 	size_t size = nc_wire_get_bytes(in, NC_WIRE_MESSAGE_MAX, &data);
 	int r;
@@ -366,10 +395,7 @@ static int handle_blob(struct nc_wire_in *in)
 				       : nc_blobs_put(&recorder.blobs, data, size, digest);
 	if (r == -EBADMSG)
 		return r;
-	out = begin_reply(NC_RECORD_DIGEST);
-	nc_wire_put_u32(out, (uint32_t)-r);
-	nc_wire_put_bytes(out, digest, sizeof(digest));
-	send_reply();
+	send_digest(r, digest);
 	return 0;
 }
 
@@ -385,6 +411,7 @@ static const struct {
 	{NC_RECORD_BLOB, true, 1, handle_blob},
 	{NC_RECORD_FINISH, true, 0, handle_finish},
 	{NC_RECORD_NOTE, true, 0, handle_note},
+	{NC_RECORD_PART, true, 1, handle_part},
 };
 
 static void handle_packet(void)
@@ -541,13 +568,14 @@ static void serve(void)
 				.events = recorder.reply_waits ? POLLOUT : POLLIN},
 			{.fd = recorder.witness_fd, .events = POLLIN},
 			{.fd = recorder.place_fd, .events = POLLIN},
+			{.fd = recorder.flusher.done_fd, .events = POLLIN},
 		};
-		uint64_t next = recorder.flush_ns > 0 ? recorder.flush_ns : recorder.sweep_ns;
+		uint64_t next = flush_time() > 0 ? flush_time() : recorder.sweep_ns;
 		int n;
 
 		if (nc_owed_first(&recorder.owed) && recorder.pay_ns < next)
 			next = recorder.pay_ns;
-		n = poll(events, 3, nc_clock_left_ms(next));
+		n = poll(events, 4, nc_clock_left_ms(next));
 		if (n > 0 && events[1].revents)
 			hear_witness();
 		if (n > 0 && events[0].revents && recorder.reply_waits)
@@ -556,11 +584,13 @@ static void serve(void)
 			receive();
 		else if (n > 0 && events[2].revents)
 			meet();
+		if (n > 0 && events[3].revents)
+			say_flushed(nc_flusher_take(&recorder.flusher));
 		if (recorder.worker_fd < 0 && recorder.live.count > 0)
 			lose_own();
 		if (nc_owed_first(&recorder.owed) && nc_clock_ns() >= recorder.pay_ns)
 			pay();
-		if (recorder.flush_ns > 0 && nc_clock_ns() >= recorder.flush_ns)
+		if (flush_time() > 0 && nc_clock_ns() >= flush_time())
 			flush();
 		if (recorder.segment != recorder.journal.segment ||
 			nc_clock_ns() >= recorder.sweep_ns)
@@ -585,6 +615,9 @@ static int lock_in(struct nacre_err *err)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0) < 0)
 		return nc_err_errno(err, -errno, "Give up rights");
 	r = nc_fence_worker(".");
+	/* behind the fence, which is each thread's own; the filter is for both */
+	if (r >= 0)
+		r = nc_flusher_start(&recorder.flusher);
 	if (r >= 0)
 		r = nc_filter_load(NC_FILTER_RECORDER, NULL);
 	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : 0;
@@ -601,6 +634,7 @@ static int read_arguments(int argc, char **argv, uint64_t *ret_blobs)
 		(argc == 6 && nc_parse_u64(argv[5], 0, 1, &place) < 0))
 		return -EINVAL;
 	recorder.max_age_s = days * SECONDS_PER_DAY;
+	recorder.draft.fd = -EBADF;
 	recorder.worker_fd = WORKER_FD;
 	recorder.witness_fd = witness ? WITNESS_FD : nc_fd_close(WITNESS_FD);
 	recorder.place_fd = place ? PLACE_FD : -EBADF;
@@ -651,8 +685,9 @@ int main(int argc, char **argv)
 	serve();
 	/* from here on nobody waits for us, not even for the end of a pipe */
 	(void)dup3(STDIN_FILENO, STDERR_FILENO, 0);
-	flush();
+	(void)nc_journal_sync(&recorder.journal);
 	nc_live_done(&recorder.live);
+	nc_blobs_drop(&recorder.blobs, &recorder.draft);
 	sweep();
 	nc_wire_out_done(&recorder.reply);
 	nc_wire_packet_done(&recorder.packet);

@@ -113,6 +113,15 @@ int nc_record_blob_fd(struct nc_record *record, int memory_fd)
 	return send_message(record, &out, &memory_fd, 1, true);
 }
 
+int nc_record_part(struct nc_record *record, int memory_fd, uint64_t offset)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_RECORD_PART);
+	nc_wire_put_u64(&out, offset);
+	return send_message(record, &out, &memory_fd, 1, true);
+}
+
 int nc_record_seal(const void *data, size_t size)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;

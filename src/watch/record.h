@@ -64,6 +64,9 @@ int nc_record_seal(const void *data, size_t size);
 /* The same for a memfd of the caller's, which stays his and is sealed against change. */
 int nc_record_blob_fd(struct nc_record *record, int memory_fd);
 
+/* One part of it, from the offset on; the answer's error is -EINPROGRESS until it was the last. */
+int nc_record_part(struct nc_record *record, int memory_fd, uint64_t offset);
+
 /* Receives an answer; waits for it. -ECONNRESET: the recorder is gone. */
 int nc_record_receive(struct nc_record *record, struct nc_record_event *ret_event);
 

@@ -15,8 +15,8 @@ import subprocess
 from conftest import BUILD
 from wire import message, text
 
-VERSION = 1
-HELLO, OPEN, BLOB, FINISH, NOTE = range(1, 6)
+VERSION = 2
+HELLO, OPEN, BLOB, FINISH, NOTE, PART = range(1, 7)
 BORN, DIED = 51, 52
 WELCOME, DIGEST, RECEIPT = 101, 102, 103
 EXECUTION, SECURITY, PERFORMANCE, AUDIT = range(4)
@@ -203,6 +203,9 @@ class Recorder:
             self.send(blob(data))
         else:
             self.send(blob(b""), [sealed(data)])
+        return self.digest()
+
+    def digest(self):
         kind, body = self.receive()
         assert kind == DIGEST
         code, size = struct.unpack("<II", body[:8])
