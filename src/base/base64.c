@@ -41,24 +41,20 @@ static size_t decode_group(const char *text, size_t n, unsigned char *out)
 	return n;
 }
 
-int nc_base64_decode(
-	const char *text, size_t size, char **ret_data, size_t *ret_size, size_t *ret_at)
+int nc_base64_piece(const char *text, size_t size, bool is_last, unsigned char *out,
+	size_t *ret_size, size_t *ret_at)
 {
-	cleanup_free unsigned char *data = NULL;
 	size_t used = 0, digits = size;
 
-	while (digits > 0 && size - digits < 2 && text[digits - 1] == '=')
+	while (is_last && digits > 0 && size - digits < 2 && text[digits - 1] == '=')
 		digits--;
 	if (size % 4 != 0) {
 		*ret_at = size;
 		return -EINVAL;
 	}
-	data = malloc(size / 4 * 3 + 1);
-	if (!data)
-		return -ENOMEM;
 	for (size_t i = 0; i < digits; i += 4) {
 		size_t n = digits - i < 4 ? digits - i : 4;
-		size_t right = decode_group(text + i, n, data + used);
+		size_t right = decode_group(text + i, n, out + used);
 
 		if (right < n) {
 			*ret_at = i + right;
@@ -66,6 +62,22 @@ int nc_base64_decode(
 		}
 		used += n - 1;
 	}
+	*ret_size = used;
+	return 0;
+}
+
+int nc_base64_decode(
+	const char *text, size_t size, char **ret_data, size_t *ret_size, size_t *ret_at)
+{
+	cleanup_free unsigned char *data = malloc(size / 4 * 3 + 1);
+	size_t used;
+	int r;
+
+	if (!data)
+		return -ENOMEM;
+	r = nc_base64_piece(text, size, true, data, &used, ret_at);
+	if (r < 0)
+		return r;
 	data[used] = '\0';
 	*ret_data = (char *)take_ptr(data);
 	*ret_size = used;

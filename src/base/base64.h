@@ -5,6 +5,7 @@
 #ifndef NC_BASE64_H
 #define NC_BASE64_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes that size bytes become, without a NUL. */
@@ -16,6 +17,13 @@
  */
 int nc_base64_decode(
 	const char *text, size_t size, char **ret_data, size_t *ret_size, size_t *ret_at);
+
+/*
+ * The same piece by piece, into memory for size / 4 * 3 bytes: only the last piece may end in
+ * padding, and the size of each is a multiple of four.
+ */
+int nc_base64_piece(const char *text, size_t size, bool is_last, unsigned char *out,
+	size_t *ret_size, size_t *ret_at);
 
 /* Encodes into fresh memory, NUL-terminated; the caller frees *ret_text. 0 or -ENOMEM. */
 int nc_base64_encode(const void *data, size_t size, char **ret_text);

@@ -108,6 +108,125 @@ json_t *nc_json_text(const char *text, size_t size)
 	return clean.error < 0 ? NULL : json_stringn(nc_buf_text(&clean), clean.size);
 }
 
+/* Four hexadecimal digits, or -1. */
+static long code_unit(const char *text)
+{
+	long value = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		char c = text[i];
+		int digit = c >= '0' && c <= '9'   ? c - '0'
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+						   : -1;
+
+		if (digit < 0)
+			return -1;
+		value = value << 4 | digit;
+	}
+	return value;
+}
+
+static size_t put_utf8(long code, char *out)
+{
+	const unsigned long c = (unsigned long)code;
+
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* "u", and its digits, or those of two that make one: their size behind the backslash. 0: it is
+ * none; more than there is: it is not whole. */
+static size_t unescape_code(const char *text, size_t size, char *out, size_t *written)
+{
+	long code, low;
+
+	if (size < 5)
+		return 5;
+	code = code_unit(text + 1);
+	if (code <= 0 || (code >= 0xdc00 && code < 0xe000))
+		return 0;
+	if (code < 0xd800 || code >= 0xe000) {
+		*written += put_utf8(code, out);
+		return 5;
+	}
+	if (size < 11)
+		return 11;
+	low = text[5] == '\\' && text[6] == 'u' ? code_unit(text + 7) : -1;
+	if (low < 0xdc00 || low >= 0xe000)
+		return 0;
+	*written += put_utf8(0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00), out);
+	return 11;
+}
+
+/* The same for everything that may stand behind a backslash. */
+static size_t unescape_one(const char *text, size_t size, char *out, size_t *written)
+{
+	static const char names[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
+	const char *name = size > 0 && text[0] ? strchr(names, text[0]) : NULL;
+
+	if (size == 0)
+		return 1;
+	if (text[0] == 'u')
+		return unescape_code(text, size, out, written);
+	if (!name)
+		return 0;
+	*out = bytes[name - names];
+	(*written)++;
+	return 1;
+}
+
+int nc_json_unescape(
+	const char *text, size_t size, bool is_last, char *out, size_t *ret_used, size_t *ret_size)
+{
+	size_t i = 0, written = 0;
+
+	while (i < size) {
+		size_t n, left = size - i;
+
+		if (text[i] == '\\') {
+			n = unescape_one(text + i + 1, left - 1, out + written, &written);
+			n += n > 0;
+		} else {
+			n = (unsigned char)text[i] < ' ' || text[i] == '"'
+				    ? 0
+				    : nc_text_utf8(text + i, left);
+			if (n == 0 && !is_last && left < 4 && (unsigned char)text[i] >= 0xc0)
+				break; /* the rest of it is to come */
+			memcpy(out + written, text + i, n);
+			written += n;
+		}
+		if (n > left && !is_last)
+			break;
+		if (n == 0 || n > left) {
+			*ret_used = i;
+			return -EINVAL;
+		}
+		i += n;
+	}
+	*ret_used = i;
+	*ret_size = written;
+	return 0;
+}
+
 static int add_text(const char *data, size_t size, void *out)
 {
 	nc_buf_add(out, data, size);

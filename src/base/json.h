@@ -31,6 +31,15 @@ size_t nc_json_count(const char *text, size_t size);
 /* A new string value; each byte that is not UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *nc_json_text(const char *text, size_t size);
 
+/*
+ * Decodes the inside of a JSON string, piece by piece: as much of text as is whole, into out, which
+ * has room for size bytes. *ret_used bytes were read; of all but the last piece up to 12 may be
+ * left, for the next one to begin with. -EINVAL: what stands at *ret_used is none of JSON's, or
+ * NUL.
+ */
+int nc_json_unescape(
+	const char *text, size_t size, bool is_last, char *out, size_t *ret_used, size_t *ret_size);
+
 /* Appends value on one line, as replies have it; out->error tells whether that was possible. */
 struct nc_buf;
 void nc_json_dump(const json_t *value, struct nc_buf *out);

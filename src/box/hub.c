@@ -285,27 +285,43 @@ static void feed_given(struct nc_command *command)
 		command->spec.writable(command->spec.context);
 }
 
+/*
+ * Writes what was given, piece by piece: 1: all of it; 0: the pipe is full, or others have their
+ * turn, since pieces that are made as they are asked for may take longer than the reader does.
+ */
+static int feed_pieces(struct nc_command_spec *spec, int fd)
+{
+	size_t moved = 0;
+
+	while (spec->input) {
+		size_t at = 0;
+		int r = write_some(fd, spec->input, spec->input_size, &at);
+
+		moved += at;
+		if (r == 0) {
+			spec->input += at;
+			spec->input_size -= at;
+		}
+		if (r <= 0 || !spec->more ||
+			!spec->more(spec->context, &spec->input, &spec->input_size))
+			return r;
+		if (moved >= TURN_MAX)
+			return 0;
+	}
+	return 1;
+}
+
 /* Moves input until the pipe is full or nothing more is there. */
 static void feed(struct nc_command *command)
 {
 	struct nc_command_spec *spec = &command->spec;
-	size_t at;
 	int r;
 
 	if (spec->interactive) {
 		feed_given(command);
 		return;
 	}
-	do {
-		at = 0;
-		r = spec->input ? write_some(command->input_fd, spec->input, spec->input_size, &at)
-				: 1;
-	} while (r > 0 && spec->input && spec->more &&
-		 spec->more(spec->context, &spec->input, &spec->input_size));
-	if (r == 0) {
-		spec->input += at;
-		spec->input_size -= at;
-	}
+	r = feed_pieces(spec, command->input_fd);
 	if (r > 0 && spec->input && spec->fed)
 		spec->fed(spec->context);
 	if (r > 0) {

@@ -459,6 +459,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.environments = setup->environments,
 		.image_store_fd = opened->image_store_fd,
 		.state_fd = opened->state_fd,
+		.spool_fd = start->cache_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
 		.snapshots_fd = opened->snapshots_fd,

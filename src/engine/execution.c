@@ -555,6 +555,7 @@ void nc_execution_free(struct nc_execution *execution)
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);
 	free(execution->inserts);
+	free(execution->reader);
 	nc_buf_done(&execution->said);
 	nc_unpack_done(&execution->unpack);
 	nc_request_done(&execution->request);

@@ -112,10 +112,13 @@ struct nc_execution {
 		size_t at;
 		const char *data;
 		size_t size;
+		const struct nc_request_file *cut; /* it is read from there; or NULL */
 	} * inserts;
 	size_t n_inserts, inserted;
-	struct nc_buf said;	 /* by a stage that is not the user's program */
-	struct nc_unpack unpack; /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
+	struct nc_cut_reader *reader; /* of the one that is read now; or NULL */
+	bool is_inserting;	      /* it has begun, and not ended */
+	struct nc_buf said;	      /* by a stage that is not the user's program */
+	struct nc_unpack unpack;      /* of NC_STAGE_FETCH, then of NC_STAGE_CAPTURE */
 	int unpack_error;
 	bool took;	      /* its box was made before, and its interpreter waits there */
 	uint64_t box_id;      /* 0: there is none */

@@ -37,7 +37,10 @@ static void make_key(const struct nc_execution *execution, struct nc_step_state 
 	nc_digest_add(digest, wanted->code, wanted->code_size);
 	for (size_t i = 0; i < files->count; i++) {
 		nc_digest_text(digest, files->file[i].path);
-		nc_digest_add(digest, files->file[i].data, files->file[i].size);
+		if (files->file[i].cut) /* its size alone is no text's: nothing else is like it */
+			nc_digest_add(digest, files->file[i].cut_digest, NC_SHA256_HEX_SIZE);
+		else
+			nc_digest_add(digest, files->file[i].data, files->file[i].size);
 		nc_digest_add(digest, &files->file[i].executable, sizeof(bool));
 	}
 	nc_digest_end(digest, step->key);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "engine/cut.h"
 #include "engine/faults.h"
 
 /* A list of texts; words[count] is NULL. */
@@ -39,7 +40,8 @@ struct nc_request_limit {
 /* What is the same for all values of one reading. */
 struct nc_reading {
 	struct nc_faults *faults;
-	int error; /* 0 or -ENOMEM */
+	int error;		    /* 0, -ENOMEM or -EIO */
+	const struct nc_cuts *cuts; /* what stands for texts that are elsewhere; NULL: none do */
 };
 
 /* One value to be read. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -224,11 +225,59 @@ void nc_read_labels(const struct nc_cursor *c)
 	}
 }
 
+static void fault_base64(const struct nc_cursor *c, size_t size, size_t at)
+{
+	if (size % 4 != 0)
+		nc_fault(c, "found base64 of %zu characters, expected groups of four with padding",
+			size);
+	else
+		nc_fault(c, "found base64 that is wrong at character %zu", at + 1);
+}
+
+/* Reads it to its end: how large it is, and that it can be read. */
+static void measure(const struct nc_cursor *c, const struct nc_cut *cut, bool base64)
+{
+	struct nc_request_file *file = c->target;
+	cleanup_free struct nc_cut_reader *reader = malloc(sizeof(*reader));
+	struct nc_sha256_state hash;
+	unsigned char digest[NC_SHA256_SIZE];
+	const char *data;
+	size_t size, at = 0;
+	int r = 0;
+
+	if (!reader) {
+		c->reading->error = -ENOMEM;
+		return;
+	}
+	file->cut = cut;
+	file->cut_base64 = base64;
+	nc_cut_begin(reader, c->reading->cuts, cut, base64);
+	nc_sha256_begin(&hash);
+	while ((r = nc_cut_next(reader, &data, &size, &at)) == 0 && size > 0) {
+		file->size += size;
+		nc_sha256_add(&hash, data, size);
+	}
+	nc_sha256_end(&hash, digest);
+	nc_sha256_hex(digest, file->cut_digest);
+	if (r == -EILSEQ)
+		nc_fault(c, "found text that is no JSON");
+	else if (r == -EINVAL)
+		fault_base64(c, reader->uneven ? at : 0, at);
+	else
+		c->reading->error = r;
+}
+
 static void read_text(const struct nc_cursor *c)
 {
 	struct nc_request_file *file = c->target;
+	const char *text = nc_read_text(c);
+	const struct nc_cut *cut = text ? nc_cuts_find(c->reading->cuts, text) : NULL;
 
-	file->data = nc_read_text(c);
+	if (cut) {
+		measure(c, cut, false);
+		return;
+	}
+	file->data = text;
 	file->size = json_string_length(c->value);
 }
 
@@ -236,20 +285,22 @@ static void read_base64(const struct nc_cursor *c)
 {
 	struct nc_request_file *file = c->target;
 	const char *text = nc_read_text(c);
-	size_t at = 0;
+	const struct nc_cut *cut = text ? nc_cuts_find(c->reading->cuts, text) : NULL;
+	size_t size = json_string_length(c->value), at = 0;
 	int r = 0;
 
+	if (cut) {
+		measure(c, cut, true);
+		return;
+	}
 	if (!text)
 		return;
-	r = nc_base64_decode(text, json_string_length(c->value), &file->decoded, &file->size, &at);
+	r = nc_base64_decode(text, size, &file->decoded, &file->size, &at);
 	file->data = file->decoded;
 	if (r == -ENOMEM)
 		c->reading->error = r;
-	if (r == -EINVAL && json_string_length(c->value) % 4 != 0)
-		nc_fault(c, "found base64 of %zu characters, expected groups of four with padding",
-			json_string_length(c->value));
-	else if (r == -EINVAL)
-		nc_fault(c, "found base64 that is wrong at character %zu", at + 1);
+	if (r == -EINVAL)
+		fault_base64(c, size, at);
 }
 
 static const struct nc_rule file_rules[] = {
@@ -702,6 +753,7 @@ void nc_request_done(struct nc_request *request)
 	nc_freep(&request->binds.words);
 	nc_freep(&request->capture.words);
 	nc_request_network_done(&request->network);
+	nc_cuts_free(request->cuts);
 	json_decref(request->source);
 	*request = (struct nc_request){0};
 }
@@ -742,7 +794,8 @@ static void complete(const struct nc_cursor *c)
 }
 
 /* The whole as JSON, within the maxima that jansson does not have. */
-static int load(const char *json, size_t size, json_t **ret_value, struct nc_faults *faults)
+static int load(const char *json, size_t size, const char *of_what, json_t **ret_value,
+	struct nc_faults *faults)
 {
 	struct nacre_err err = {0};
 	size_t values;
@@ -761,16 +814,18 @@ static int load(const char *json, size_t size, json_t **ret_value, struct nc_fau
 	}
 	r = nc_json_parse(json, size, ret_value, &err);
 	if (r < 0)
-		nc_faults_add(faults, NULL, "%s", err.message);
+		nc_faults_add(faults, NULL, "%s%s", err.message, of_what);
 	return r;
 }
 
-int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults)
+static int read_request(json_t *source, struct nc_cuts *cuts, struct nc_request *ret_request,
+	struct nc_faults *faults)
 {
-	nc_cleanup(draft_done) struct draft draft = {
-		.request = {
-			.source = source, .tier = NC_TIER_MAX, .priority = NC_REQUEST_PRIORITY}};
-	struct nc_reading reading = {.faults = faults};
+	nc_cleanup(draft_done) struct draft draft = {.request = {.source = source,
+							     .cuts = cuts,
+							     .tier = NC_TIER_MAX,
+							     .priority = NC_REQUEST_PRIORITY}};
+	struct nc_reading reading = {.faults = faults, .cuts = cuts};
 	struct nc_cursor whole = {.reading = &reading, .target = &draft};
 
 	step_init(&draft.single);
@@ -789,11 +844,36 @@ int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_fa
 	return 0;
 }
 
+int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults)
+{
+	return read_request(source, NULL, ret_request, faults);
+}
+
 int nc_request_parse(
 	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
 {
 	json_t *source = NULL;
-	int r = load(json, size, &source, faults);
+	int r = load(json, size, "", &source, faults);
 
 	return r < 0 ? r : nc_request_read(source, ret_request, faults);
+}
+
+int nc_request_parse_file(
+	int fd, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
+{
+	nc_buf_cleanup struct nc_buf rest = NC_BUF(NC_REQUEST_REST_MAX);
+	cleanup_cuts struct nc_cuts *cuts = NULL;
+	json_t *source = NULL;
+	int r = nc_cuts_make(fd, size, &cuts, &rest);
+
+	if (r == -EFBIG) {
+		nc_faults_add(faults, NULL, "found more than %u bytes beside the contents of files",
+			NC_REQUEST_REST_MAX);
+		return -EINVAL;
+	}
+	if (r == 0)
+		r = load(nc_buf_text(&rest), rest.size,
+			cuts->count > 0 ? " (without the contents of files)" : "", &source, faults);
+	nc_buf_done(&rest);
+	return r < 0 ? r : read_request(source, take_ptr(cuts), ret_request, faults);
 }

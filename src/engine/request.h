@@ -17,9 +17,11 @@
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/hash.h"
 #include "base/language.h"
 #include "base/limits.h"
 #include "config/policy_file.h"
+#include "engine/cut.h"
 #include "engine/faults.h"
 #include "engine/reader.h"
 #include "tier/tier.h"
@@ -31,6 +33,10 @@ struct nc_request_file {
 	size_t size;
 	bool executable;
 	char *decoded; /* owns data, if that came as base64 */
+	/* Or data is NULL and it is left where the body is, in base64 or not (engine/cut.h). */
+	const struct nc_cut *cut;
+	bool cut_base64;
+	char cut_digest[NC_SHA256_HEX_SIZE]; /* of what it decodes to */
 };
 
 struct nc_request_files {
@@ -118,6 +124,7 @@ struct nc_request {
 	enum nc_tier tier;		      /* NC_TIER_MAX: the router chooses */
 	char policy[NC_REQUEST_NAME_MAX + 1]; /* "": the usual one */
 	struct nc_request_network network;
+	struct nc_cuts *cuts;  /* that files point to; NULL: none do */
 	bool cache;	       /* the reply to an equal request may be given again */
 	bool stream;	       /* events as they happen */
 	unsigned int priority; /* 0 to 9, more is sooner */
@@ -131,6 +138,13 @@ struct nc_request {
  */
 int nc_request_parse(
 	const char *json, size_t size, struct nc_request *ret_request, struct nc_faults *faults);
+
+/*
+ * The same from a file of size bytes, in which large contents of files stay. Takes fd over. -EIO:
+ * it cannot be read any more.
+ */
+int nc_request_parse_file(
+	int fd, size_t size, struct nc_request *ret_request, struct nc_faults *faults);
 
 /* The same from JSON that was parsed within the maxima above; takes over the reference. */
 int nc_request_read(json_t *source, struct nc_request *ret_request, struct nc_faults *faults);

@@ -28,6 +28,20 @@ bool nc_results_wants(const struct nc_execution *execution)
 	       nc_engine_setup(execution->engine)->cache_fd >= 0;
 }
 
+/* Contents that are not in the request's JSON, by their digests; no file is written like that. */
+static void name_contents(json_t *source, const struct nc_request_files *files)
+{
+	json_t *named = json_copy(json_object_get(source, "files"));
+
+	for (size_t i = 0; named && i < files->count; i++)
+		if (files->file[i].cut)
+			(void)json_object_set_new(named, files->file[i].path,
+				json_pack("[sb]", files->file[i].cut_digest,
+					files->file[i].executable));
+	if (named)
+		(void)json_object_set_new(source, "files", named);
+}
+
 static void make_key(struct nc_execution *execution)
 {
 	static const char *const names[] = {"id", "labels", "priority", "stream", "cache"};
@@ -37,6 +51,8 @@ static void make_key(struct nc_execution *execution)
 
 	for (size_t i = 0; source && i < sizeof(names) / sizeof(names[0]); i++)
 		(void)json_object_del(source, names[i]);
+	if (source)
+		name_contents(source, &execution->request.files);
 	text = source ? json_dumps(source, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	json_decref(source);
 	nc_digest_text(digest, NACRE_VERSION);

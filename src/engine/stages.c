@@ -234,26 +234,82 @@ static int fill_run_argv(struct nc_execution *execution, const struct nc_step_st
 	return fill_argv(execution, words, paths, args);
 }
 
+/* Makes a place behind what the stream has, for what is not copied into it. */
+static void put_insert(struct nc_execution *execution, const struct nc_insert *insert)
+{
+	struct nc_insert *more = reallocarray(
+		execution->inserts, execution->n_inserts + 1, sizeof(*execution->inserts));
+
+	if (!more) {
+		execution->stream.error = -ENOMEM;
+		return;
+	}
+	execution->inserts = more;
+	more[execution->n_inserts] = *insert;
+	more[execution->n_inserts++].at = execution->stream.size;
+}
+
 /* Large files are not copied into the stream, where it may be read piece by piece. */
 static void put_file(struct nc_execution *execution, const struct nc_stage *stage, const char *path,
 	const char *data, size_t size, bool executable)
 {
-	struct nc_buf *stream = &execution->stream;
-	struct nc_insert *more;
+	bool is_large = puts_files(stage) && size >= INSERT_MIN;
 
-	if (!puts_files(stage) || size < INSERT_MIN) {
-		nc_pack_add(stream, path, data, size, executable);
+	nc_pack_add(&execution->stream, path, is_large ? NULL : data, size, executable);
+	if (is_large)
+		put_insert(execution, &(struct nc_insert){.data = data, .size = size});
+}
+
+/* The next bytes of one that is read from the request's body: none behind the last. */
+static int read_cut(struct nc_execution *execution, const struct nc_request_file *file, bool begin,
+	const char **ret_data, size_t *ret_size)
+{
+	size_t at;
+
+	if (begin) {
+		if (!execution->reader)
+			execution->reader = malloc(sizeof(*execution->reader));
+		if (!execution->reader)
+			return -ENOMEM;
+		nc_cut_begin(
+			execution->reader, execution->request.cuts, file->cut, file->cut_base64);
+	}
+	return nc_cut_next(execution->reader, ret_data, ret_size, &at);
+}
+
+static void put_cut(struct nc_execution *execution, const struct nc_stage *stage,
+	const struct nc_request_file *file)
+{
+	struct nc_buf *stream = &execution->stream;
+	const char *data;
+	size_t size = 0;
+	bool begin = true;
+
+	nc_pack_add(stream, file->path, NULL, file->size, file->executable);
+	if (puts_files(stage)) {
+		put_insert(execution, &(struct nc_insert){.cut = file});
 		return;
 	}
-	more = reallocarray(
-		execution->inserts, execution->n_inserts + 1, sizeof(*execution->inserts));
-	if (!more) {
-		stream->error = -ENOMEM;
-		return;
-	}
-	execution->inserts = more;
-	nc_pack_add(stream, path, NULL, size, executable);
-	more[execution->n_inserts++] = (struct nc_insert){stream->size, data, size};
+	do {
+		int r = read_cut(execution, file, begin, &data, &size);
+
+		if (r < 0)
+			stream->error = r;
+		else
+			nc_buf_add(stream, data, size);
+		begin = false;
+	} while (stream->error == 0 && size > 0);
+}
+
+/* A part that is read from the request's body is several. */
+static bool next_piece(struct nc_execution *execution, const struct nc_request_file *cut,
+	const char **ret_data, size_t *ret_size)
+{
+	bool begin = !execution->is_inserting;
+
+	execution->is_inserting =
+		read_cut(execution, cut, begin, ret_data, ret_size) == 0 && *ret_size > 0;
+	return execution->is_inserting;
 }
 
 /* The parts of the stream that goes into a box: in turn what was written, and what belongs behind
@@ -263,11 +319,17 @@ static bool next_part(void *context, const char **ret_data, size_t *ret_size)
 	struct nc_execution *execution = context;
 	const struct nc_buf *stream = &execution->stream;
 	const struct nc_insert *inserts = execution->inserts;
-	const size_t part = execution->inserted++, i = part / 2;
+	const size_t part = execution->inserted, i = part / 2;
 	const size_t from = i > 0 ? inserts[i - 1].at : 0;
 
 	if (part > 2 * execution->n_inserts)
 		return false;
+	if (part % 2 == 1 && inserts[i].cut &&
+		next_piece(execution, inserts[i].cut, ret_data, ret_size))
+		return true;
+	execution->inserted++;
+	if (part % 2 == 1 && inserts[i].cut)
+		return next_part(context, ret_data, ret_size);
 	if (part % 2 == 1) {
 		*ret_data = inserts[i].data;
 		*ret_size = inserts[i].size;
@@ -303,7 +365,11 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 	for (size_t i = 0; brings_files(stage) && i < request->files.count; i++) {
 		const struct nc_request_file *file = &request->files.file[i];
 
-		put_file(execution, stage, file->path, file->data, file->size, file->executable);
+		if (file->cut)
+			put_cut(execution, stage, file);
+		else
+			put_file(execution, stage, file->path, file->data, file->size,
+				file->executable);
 	}
 	if (brings_files(stage) && !build && trusted)
 		nc_pack_add(stream, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
@@ -473,7 +539,9 @@ static void reset(struct nc_execution *execution)
 	nc_buf_done(&execution->env.buf);
 	nc_buf_done(&execution->stream);
 	nc_freep(&execution->inserts);
+	nc_freep(&execution->reader);
 	execution->n_inserts = execution->inserted = 0;
+	execution->is_inserting = false;
 	nc_buf_done(&execution->said);
 	execution->argv = execution->env = (struct nc_word_list)NC_WORD_LIST;
 	execution->said = (struct nc_buf)NC_BUF(64U * 1024);

@@ -31,8 +31,11 @@
 #include "server/linger.h"
 #include "server/links.h"
 #include "server/reply.h"
+#include "server/spool.h"
 
 #define SWEEP_MS 500
+/* A longer body goes to a file. */
+#define SPOOL_MIN (1024U * 1024)
 /* A reply that is this slow to be taken holds its memory for nothing. */
 #define SEND_LEAST_PER_S (16U * 1024)
 #define SEND_MS 30000U
@@ -306,6 +309,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **pl
 	if (exchange->response)
 		MHD_destroy_response(exchange->response);
 	nc_buf_done(&exchange->body);
+	nc_spool_free(exchange->spool);
 	free(exchange->target);
 	free(exchange);
 }
@@ -480,6 +484,23 @@ static void take_caller(struct nc_exchange *exchange)
 	nc_reply_retry(exchange, 1);
 }
 
+static void on_spooled(void *context)
+{
+	resume(context);
+}
+
+/* A body that may be large, and one whose length nobody knows, goes to a file. */
+static void begin_body(struct nc_exchange *exchange)
+{
+	const struct nc_http_setup *setup = &exchange->http->setup;
+	const char *length = nc_exchange_header(exchange, "Content-Length");
+
+	exchange->body.max = exchange->body_max;
+	if (exchange->spools && setup->spool_fd >= 0 &&
+		(!length || strtoull(length, NULL, 10) > SPOOL_MIN))
+		exchange->spool = nc_spool_new(setup->loop, setup->spool_fd, on_spooled, exchange);
+}
+
 static enum MHD_Result on_head(
 	struct nc_exchange *exchange, const char *method, const char *version)
 {
@@ -510,7 +531,7 @@ static enum MHD_Result on_head(
 		return queue(exchange);
 	}
 	exchange->closes = false;
-	exchange->body.max = exchange->body_max;
+	begin_body(exchange);
 	give_time(exchange->link, http->setup.body_ms);
 	return MHD_YES;
 }
@@ -523,20 +544,23 @@ static bool is_too_much(const struct nc_http *http, const char *tenant)
 		       NC_HTTP_BODIES_MAX);
 }
 
+static void count_piece(struct nc_exchange *exchange, const char *data, size_t size)
+{
+	if (exchange->hashes)
+		nc_sha256_add(&exchange->hash, data, size);
+	exchange->http->bodies_size += size;
+	exchange->body_taken += size;
+}
+
 static void on_piece(struct nc_exchange *exchange, const char *data, size_t size)
 {
-	struct nc_http *http = exchange->http;
-
 	if (exchange->body.error < 0)
 		return;
 	nc_buf_add(&exchange->body, data, size);
-	if (exchange->hashes)
-		nc_sha256_add(&exchange->hash, data, size);
-	http->bodies_size += size;
-	exchange->body_taken += size;
+	count_piece(exchange, data, size);
 	if (exchange->body.error == -EFBIG)
 		refuse(exchange->link, 413);
-	else if (exchange->body.error < 0 || is_too_much(http, exchange->caller.tenant))
+	else if (exchange->body.error < 0 || is_too_much(exchange->http, exchange->caller.tenant))
 		refuse(exchange->link, 503);
 }
 
@@ -569,15 +593,51 @@ static void pass_piece(struct nc_exchange *exchange, const char *data, size_t *s
 		give_more_time(exchange->link, taken);
 }
 
+/* The same for a file; what it does not take now comes again when it does. */
+static void spool_piece(struct nc_exchange *exchange, const char *data, size_t *size)
+{
+	size_t taken = 0, n = 1;
+
+	while (taken < *size && n > 0)
+		taken += n = nc_spool_put(exchange->spool, data + taken, *size - taken);
+	count_piece(exchange, data, taken);
+	*size -= taken;
+	if (exchange->body_taken > exchange->body_max)
+		refuse(exchange->link, 413);
+	else if (is_too_much(exchange->http, exchange->caller.tenant))
+		refuse(exchange->link, 503);
+	else if (*size > 0)
+		suspend(exchange);
+	else
+		give_more_time(exchange->link, taken);
+}
+
+/* Whether there is nothing more to be written, or it cannot be. */
+static bool is_spooled(struct nc_exchange *exchange)
+{
+	int r = exchange->spool ? nc_spool_flush(exchange->spool) : 0;
+
+	if (r == -EAGAIN)
+		return false;
+	if (r < 0)
+		nc_problem(exchange, 507, "spool_full", NULL, "Make room on the disk of the cache",
+			"The body cannot be written to a file: %s", nc_errno_text(r));
+	return true;
+}
+
 static enum MHD_Result on_whole(struct nc_exchange *exchange)
 {
 	struct nc_http *http = exchange->http;
 
+	if (!exchange->seen_body && !is_spooled(exchange)) {
+		suspend(exchange);
+		return MHD_YES;
+	}
 	if (!exchange->seen_body) {
 		exchange->seen_body = true;
 		exchange->link->deadline_ns = 0;
 		exchange->in_handler = true;
-		if (!exchange->early)
+		if (!exchange->early && exchange->status == 0)
 			http->setup.whole(http->setup.context, exchange);
 		else if (exchange->status == 0)
 			exchange->finish(exchange);
@@ -605,6 +665,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		return on_head(exchange, method, version);
 	if (*size > 0 && exchange->early) {
 		pass_piece(exchange, data, size);
+		return MHD_YES;
+	}
+	if (*size > 0 && exchange->spool) {
+		spool_piece(exchange, data, size);
 		return MHD_YES;
 	}
 	if (*size > 0) {

@@ -30,6 +30,7 @@ struct nc_http;
 struct nc_link; /* one connection */
 struct nc_route;
 struct nc_replay;
+struct nc_spool;
 
 enum nc_role {
 	NC_ROLE_NONE, /* whoever can reach us */
@@ -70,7 +71,9 @@ struct nc_exchange {
 	char part[NC_HTTP_PARTS_MAX][NC_HTTP_PART_MAX + 1];
 	size_t n_parts; /* what stands in the path for the {} of the route */
 	struct nc_buf body;
-	bool hashes; /* the body, as it comes, into this */
+	bool spools;		/* a large body is not kept in memory but in a file, */
+	struct nc_spool *spool; /* this one; NULL: it is not large */
+	bool hashes;		/* the body, as it comes, into this */
 	struct nc_sha256_state hash;
 	/*
 	 * A body that is taken as it comes, by a route that is run with the head (early): how many
@@ -111,6 +114,7 @@ struct nc_exchange {
 struct nc_http_setup {
 	uv_loop_t *loop;
 	unsigned int head_ms, body_ms, idle_ms; /* how long each may take */
+	int spool_fd; /* a directory for large bodies; -EBADF: they are kept in memory */
 	void *context;
 	size_t (*head)(
 		void *context, struct nc_exchange *exchange); /* the most body that it takes */

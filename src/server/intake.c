@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/analysts.h"
 #include "server/reply.h"
+#include "server/spool.h"
 
 /* Less is read at once: it takes less time than handing it over. */
 #define AT_ONCE_MAX (32U * 1024)
@@ -23,6 +25,8 @@ struct nc_intake {
 	struct nc_exchange *exchange; /* NULL: nobody waits any more */
 	const struct nc_intake_plan *plan;
 	struct nc_buf body;
+	int body_fd; /* or it is in this file; -EBADF: it is not */
+	size_t size;
 	void *what;
 	struct nc_study study;
 	bool works; /* in its thread */
@@ -52,6 +56,7 @@ static void intake_free(struct nc_intake *intake)
 	if (intake->what)
 		intake->plan->forget(intake->what);
 	nc_buf_done(&intake->body);
+	(void)nc_fd_close(intake->body_fd);
 	free(intake);
 }
 
@@ -136,13 +141,19 @@ static void begin_next(struct nc_server *server, const char *last_tenant)
 		fail(oldest, -ENOMEM);
 }
 
+static void read_body(struct nc_intake *intake)
+{
+	if (intake->body_fd >= 0)
+		intake->what = intake->plan->read_file(take_fd(intake->body_fd), intake->size);
+	else
+		intake->what = intake->plan->read(nc_buf_text(&intake->body), intake->size);
+	nc_buf_done(&intake->body);
+}
+
 static void work(uv_work_t *request)
 {
-	struct nc_intake *intake = request->data;
-
 	(void)setpriority(PRIO_PROCESS, 0, NC_ASIDE_NICE);
-	intake->what = intake->plan->read(nc_buf_text(&intake->body), intake->body.size);
-	nc_buf_done(&intake->body);
+	read_body(request->data);
 }
 
 /* Another one may be read. */
@@ -198,7 +209,7 @@ static bool begin_work(struct nc_intake *intake)
 	struct nc_server *server = intake->server;
 
 	intake->works = uv_queue_work(server->setup.loop, &intake->work, work, on_worked) == 0;
-	intake->large = intake->works && intake->body.size > LARGE_MIN;
+	intake->large = intake->works && intake->size > LARGE_MIN;
 	server->reads_large = server->reads_large || intake->large;
 	return intake->works;
 }
@@ -217,15 +228,19 @@ void nc_intake_begin(
 		.exchange = exchange,
 		.plan = plan,
 		.body = exchange->body,
+		.body_fd = -EBADF,
+		.size = exchange->body.size,
 		.work.data = intake};
 	exchange->body = (struct nc_buf)NC_BUF(0);
+	if (exchange->spool)
+		intake->body_fd = nc_spool_take(exchange->spool, &intake->size);
 	server->intakes = intake;
 	exchange->keeper = intake;
 	exchange->gone = on_gone;
-	intake->waits = intake->body.size > LARGE_MIN && server->reads_large;
-	if (intake->waits || (intake->body.size > AT_ONCE_MAX && begin_work(intake)))
+	intake->waits = intake->size > LARGE_MIN && server->reads_large;
+	if (intake->waits || (intake->size > AT_ONCE_MAX && begin_work(intake)))
 		return;
-	intake->what = plan->read(nc_buf_text(&intake->body), intake->body.size);
+	read_body(intake);
 	go_on(intake);
 }
 

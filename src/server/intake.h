@@ -19,6 +19,9 @@ struct nc_intake_plan {
 	/* Goes on; what and study are freed after it. */
 	void (*then)(struct nc_server *server, struct nc_exchange *exchange, void *what,
 		struct nc_study *study);
+	/* As `read`, for a route whose large bodies come in a file, which it takes over. Or NULL.
+	 */
+	void *(*read_file)(int fd, size_t size);
 };
 
 /* Begins with the body of the exchange; `then` may be called before the return. */

@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -296,6 +297,17 @@ void *nc_jobs_read(const char *text, size_t size)
 
 	if (read)
 		read->result = nc_request_parse(text, size, &read->request, &read->faults);
+	return read;
+}
+
+void *nc_jobs_read_file(int fd, size_t size)
+{
+	struct nc_read_request *read = calloc(1, sizeof(*read));
+
+	if (read)
+		read->result = nc_request_parse_file(fd, size, &read->request, &read->faults);
+	else
+		(void)nc_fd_close(fd);
 	return read;
 }
 

@@ -43,6 +43,7 @@ struct nc_read_request {
 	struct nc_faults faults;
 };
 void *nc_jobs_read(const char *text, size_t size);
+void *nc_jobs_read_file(int fd, size_t size);
 void nc_jobs_forget(void *what);
 bool nc_jobs_list(
 	struct nc_server *server, struct nc_exchange *exchange, void *what, struct nc_study *study);

@@ -17,6 +17,7 @@ enum nc_route_flag {
 	NC_ROUTE_PAGE = 1 << 4,	   /* for people: a browser may come from anywhere */
 	NC_ROUTE_STREAM = 1 << 5,  /* runs with the head, and takes the body as it comes */
 	NC_ROUTE_SOCKET = 1 << 6,  /* a WebSocket: it changes things although it is a GET */
+	NC_ROUTE_SPOOLS = 1 << 7,  /* a large body comes in a file */
 };
 
 struct nc_route {

@@ -140,6 +140,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	}
 	if (exchange->status == 0 && route && route->flags & NC_ROUTE_CREATES)
 		nc_replay_expect(exchange);
+	exchange->spools = route && route->flags & NC_ROUTE_SPOOLS;
 	return route ? route->body_max : 0;
 }
 
@@ -386,6 +387,7 @@ static int begin(struct nc_server *server)
 		.head_ms = setup->head_ms,
 		.body_ms = setup->body_ms,
 		.idle_ms = setup->idle_ms,
+		.spool_fd = setup->spool_fd,
 		.context = server,
 		.head = on_head,
 		.whole = on_whole,

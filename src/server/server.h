@@ -49,6 +49,7 @@ struct nc_server_setup {
 	const struct nc_environments *environments; /* NULL: there are none */
 	int image_store_fd;			    /* or -EBADF */
 	int state_fd;				    /* or -EBADF */
+	int spool_fd;				    /* a directory for large bodies, or -EBADF */
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
 	int snapshots_fd;			    /* the store of snapshots; or -EBADF */

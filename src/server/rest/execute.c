@@ -62,7 +62,7 @@ static void execute(
 NC_REST(execute)
 {
 	static const struct nc_intake_plan plan = {
-		nc_jobs_read, nc_jobs_forget, nc_jobs_list, execute};
+		nc_jobs_read, nc_jobs_forget, nc_jobs_list, execute, nc_jobs_read_file};
 
 	if (nc_jobs_admit(server->jobs, exchange))
 		nc_intake_begin(server, exchange, &plan);
@@ -85,7 +85,7 @@ static void create_job(
 NC_REST(jobs_create)
 {
 	static const struct nc_intake_plan plan = {
-		nc_jobs_read, nc_jobs_forget, nc_jobs_list, create_job};
+		nc_jobs_read, nc_jobs_forget, nc_jobs_list, create_job, nc_jobs_read_file};
 
 	if (nc_jobs_admit(server->jobs, exchange))
 		nc_intake_begin(server, exchange, &plan);

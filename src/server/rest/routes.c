@@ -5,10 +5,10 @@
 #define COMMAND_BODY_MAX (8U << 20)
 
 const struct nc_route nc_routes[] = {
-	{"POST", "/v1/execute", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON,
+	{"POST", "/v1/execute", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON | NC_ROUTE_SPOOLS,
 		NC_REQUEST_SIZE_MAX, nc_rest_execute},
-	{"POST", "/v1/jobs", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON, NC_REQUEST_SIZE_MAX,
-		nc_rest_jobs_create},
+	{"POST", "/v1/jobs", NC_ROLE_EXECUTE, NC_ROUTE_CREATES | NC_ROUTE_JSON | NC_ROUTE_SPOOLS,
+		NC_REQUEST_SIZE_MAX, nc_rest_jobs_create},
 	{"GET", "/v1/jobs", NC_ROLE_READ, 0, 0, nc_rest_jobs_list},
 	{"GET", "/v1/jobs/{id}", NC_ROLE_READ, 0, 0, nc_rest_jobs_get},
 	{"GET", "/v1/jobs/{id}/wait", NC_ROLE_READ, NC_ROUTE_DRAINS, 0, nc_rest_jobs_wait},
