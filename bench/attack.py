@@ -180,7 +180,7 @@ def main():
             ready.wait()
             work(client, 3, errors)
             quiet = work(client, QUIET, errors)
-            before = pss(daemon.process.pid)[0]
+            before, usual = pss(daemon.process.pid)
             begin.set()
             busy, done = [], threading.Event()
             worker = threading.Thread(target=lambda: (busy.extend(work(client, SECONDS, errors)), done.set()))
@@ -200,7 +200,7 @@ def main():
                       f"| PSS MiB | {before:.0f} | {highest[0]:.0f} (+{highest[0] - before:.0f}), 10 s later {after:.0f} (+{after - before:.0f}) | +128 |",
                       f"| deaths of the daemon | | {died} | 0 |"])
     print(text)
-    print("most memory:", ", ".join(f"{name} {size:.0f}" for name, size in highest[1].most_common(5)))
+    print("most memory:", ", ".join(f"{name} {size:.0f} (+{size - usual[name]:.0f})" for name, size in highest[1].most_common(5)))
     for error in errors[:5]:
         print(error)
     if given.write:

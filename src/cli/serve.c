@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -519,6 +520,16 @@ static void nothing(uv_work_t *work)
 }
 
 /*
+ * What is large is mapped by itself and goes back to the system when it is freed. By default free()
+ * raises both thresholds up to 64 MiB, and what one large request took stays for long.
+ */
+static void give_large_back(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+	(void)mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
+}
+
+/*
  * The threads that wait for disks and read and write what is large: begun while there can be more,
  * behind the fence, which they could not be put behind later. libuv starts all of them at once.
  */
@@ -543,6 +554,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	struct nc_engine_setup setup;
 	int r;
 
+	give_large_back();
 	/* who has died comes back, and finds us waiting */
 	start->record_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_RECORDER);
 	start->egress_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_EGRESS);

@@ -8,8 +8,8 @@
 #define NC_PARSE_TIME_NS (2000ULL * 1000 * 1000)
 /* The same for all walks over the trees; each is a few milliseconds for ordinary code. */
 #define NC_WALK_TIME_NS (2000ULL * 1000 * 1000)
-/* Memory of the parser; 1 MiB of ordinary code takes a quarter of it. */
-#define NC_PARSE_MEMORY_MAX (128UL * 1024 * 1024)
+/* Memory of the parser; 1 MiB of ordinary code takes half of it. */
+#define NC_PARSE_MEMORY_MAX (64UL * 1024 * 1024)
 /* Nodes of one tree. 1 MiB of source has at most one node per byte, and a few around them. */
 #define NC_NODES_MAX (2U * 1024 * 1024)
 /* What is known about expressions, in one analysis. */

@@ -20,51 +20,43 @@
 #define SANITIZED false
 #endif
 
-/* Pieces come in multiples of this, which is also how they are aligned. */
-#define GRAIN 16U
-/* Up to here a piece that was freed waits for the next of its size; larger ones are malloc()'s. */
+/* Pieces come in multiples of this; nothing in tree-sitter wants to be aligned to more. */
+#define GRAIN 8U
+/* Up to here pieces of one size share slabs, and one that was freed waits for the next of its
+ * size; a larger one has a slab of its own. */
 #define SMALL_MAX 1024U
+/* Slabs begin at multiples of this, so that a piece leads to its own: tree-sitter makes millions of
+ * some 90 bytes, and has no room to spare for a head each. */
+#define SLAB 16384U
 /* The first block has room for a script; each further one is twice as large, up to a huge page. */
 #define BLOCK_MIN ((size_t)256 * 1024)
 
-/* Stands before each piece. */
-struct head {
-	size_t room;
-	size_t unused; /* keeps what follows aligned */
-};
-
-struct large {
-	struct large *next, **link;
-	struct head head;
+struct slab {
+	size_t room; /* of each of its pieces */
+	size_t used; /* of all of it, this head included */
+	struct slab *next, **link;
 };
 
 struct block {
 	struct block *next;
 	size_t used, size; /* of the whole, this head included */
-	size_t unused;
 };
 
-_Static_assert(sizeof(struct head) % GRAIN == 0 && sizeof(struct large) % GRAIN == 0 &&
-		       sizeof(struct block) % GRAIN == 0,
-	"pieces are aligned");
+_Static_assert(sizeof(struct slab) % GRAIN == 0 && sizeof(struct slab) + SMALL_MAX <= SLAB,
+	"a slab has room for a piece, which is aligned");
 
 static struct heap {
 	struct block *blocks; /* the last one stays for the next text */
-	struct large *large;
-	void *idle[SMALL_MAX / GRAIN + 1]; /* by size; each piece leads to the next */
+	struct slab *large;
+	struct slab *open[SMALL_MAX / GRAIN + 1]; /* by size: has room, or has had */
+	void *idle[SMALL_MAX / GRAIN + 1];	  /* each piece leads to the next */
 	size_t taken;
 } heap;
 
-static void *give(size_t size);
-
-static struct head *head_of(void *piece)
+/* A large piece begins in the first of its many slabs' lengths. */
+static struct slab *slab_of(void *piece)
 {
-	return (struct head *)piece - 1;
-}
-
-static struct large *large_of(void *piece)
-{
-	return (struct large *)((unsigned char *)piece - sizeof(struct large));
+	return (struct slab *)(void *)((unsigned char *)piece - (uintptr_t)piece % SLAB);
 }
 
 /* tree-sitter cannot do without, and would end the process itself. */
@@ -75,6 +67,13 @@ static void *must(void *memory)
 	return memory;
 }
 
+static size_t first_slab(const struct block *block)
+{
+	uintptr_t behind = (uintptr_t)(block + 1);
+
+	return (behind + SLAB - 1) / SLAB * SLAB - (uintptr_t)block;
+}
+
 static void add_block(void)
 {
 	size_t size = heap.blocks ? heap.blocks->size * 2 : BLOCK_MIN;
@@ -83,39 +82,50 @@ static void add_block(void)
 	if (size > NC_PAGES_HUGE)
 		size = NC_PAGES_HUGE;
 	block = must(nc_pages_alloc(size));
-	*block = (struct block){.next = heap.blocks, .used = sizeof(*block), .size = size};
+	*block = (struct block){.next = heap.blocks, .used = first_slab(block), .size = size};
 	heap.blocks = block;
-	heap.taken += size;
+}
+
+static struct slab *add_slab(size_t room)
+{
+	struct slab *slab;
+
+	if (!heap.blocks || heap.blocks->size - heap.blocks->used < SLAB)
+		add_block();
+	slab = (struct slab *)(void *)((unsigned char *)heap.blocks + heap.blocks->used);
+	heap.blocks->used += SLAB;
+	heap.taken += SLAB;
+	*slab = (struct slab){.room = room, .used = sizeof(*slab)};
+	return heap.open[room / GRAIN] = slab;
 }
 
 static void *give_small(size_t room)
 {
 	void *piece = heap.idle[room / GRAIN];
-	const size_t size = sizeof(struct head) + room;
-	struct head *head;
+	struct slab *slab = heap.open[room / GRAIN];
 
 	if (piece) {
 		memcpy(&heap.idle[room / GRAIN], piece, sizeof(void *));
 		return piece;
 	}
-	if (!heap.blocks || heap.blocks->size - heap.blocks->used < size)
-		add_block();
-	head = (struct head *)(void *)((unsigned char *)heap.blocks + heap.blocks->used);
-	heap.blocks->used += size;
-	head->room = room;
-	return head + 1;
+	if (!slab || SLAB - slab->used < room)
+		slab = add_slab(room);
+	piece = (unsigned char *)slab + slab->used;
+	slab->used += room;
+	return piece;
 }
 
 static void *give_large(size_t room)
 {
-	struct large *large = must(malloc(sizeof(*large) + room));
+	struct slab *slab =
+		must(aligned_alloc(SLAB, (sizeof(*slab) + room + SLAB - 1) / SLAB * SLAB));
 
-	*large = (struct large){.next = heap.large, .link = &heap.large, .head.room = room};
-	if (large->next)
-		large->next->link = &large->next;
-	heap.large = large;
+	*slab = (struct slab){.room = room, .next = heap.large, .link = &heap.large};
+	if (slab->next)
+		slab->next->link = &slab->next;
+	heap.large = slab;
 	heap.taken += room;
-	return large + 1;
+	return slab + 1;
 }
 
 static void *give(size_t size)
@@ -136,26 +146,27 @@ static void *give_zeroed(size_t count, size_t size)
 
 static void take_back(void *piece)
 {
+	struct slab *slab = slab_of(piece);
 	size_t room;
 
 	if (!piece)
 		return;
-	room = head_of(piece)->room;
+	room = slab->room;
 	if (room <= SMALL_MAX) {
 		memcpy(piece, &heap.idle[room / GRAIN], sizeof(void *));
 		heap.idle[room / GRAIN] = piece;
 		return;
 	}
 	heap.taken -= room;
-	*large_of(piece)->link = large_of(piece)->next;
-	if (large_of(piece)->next)
-		large_of(piece)->next->link = large_of(piece)->link;
-	free(large_of(piece));
+	*slab->link = slab->next;
+	if (slab->next)
+		slab->next->link = slab->link;
+	free(slab);
 }
 
 static void *give_more(void *piece, size_t size)
 {
-	const size_t room = piece ? head_of(piece)->room : 0;
+	const size_t room = piece ? slab_of(piece)->room : 0;
 	void *other;
 
 	if (piece && size <= room)
@@ -171,7 +182,7 @@ bool nc_heap_begin(void)
 {
 	if (SANITIZED)
 		return false;
-	assert(!heap.large && (!heap.blocks || heap.blocks->used == sizeof(*heap.blocks)));
+	assert(!heap.large && (!heap.blocks || heap.blocks->used == first_slab(heap.blocks)));
 	ts_set_allocator(give, give_zeroed, give_more, take_back);
 	return true;
 }
@@ -190,13 +201,14 @@ void nc_heap_end(void)
 		free(block);
 	}
 	while (heap.large) {
-		struct large *large = heap.large;
+		struct slab *slab = heap.large;
 
-		heap.large = large->next;
-		free(large);
+		heap.large = slab->next;
+		free(slab);
 	}
 	if (heap.blocks)
-		heap.blocks->used = sizeof(*heap.blocks);
+		heap.blocks->used = first_slab(heap.blocks);
+	memset(heap.open, 0, sizeof(heap.open));
 	memset(heap.idle, 0, sizeof(heap.idle));
-	heap.taken = heap.blocks ? heap.blocks->size : 0;
+	heap.taken = 0;
 }

@@ -30,8 +30,9 @@ struct nc_intake {
 	void *what;
 	struct nc_study study;
 	bool works; /* in its thread */
-	bool large; /* it has the place for such */
-	bool waits; /* for that place */
+	bool large; /* and no other large one of its tenant is taken in while it is */
+	bool reads; /* it has the place for reading such */
+	bool waits; /* for its tenant's turn, or that place */
 };
 
 static void unlink_intake(struct nc_intake *intake)
@@ -44,8 +45,12 @@ static void unlink_intake(struct nc_intake *intake)
 		*place = intake->next;
 }
 
+static void begin_next(struct nc_server *server, const char *last_tenant);
+
 static void intake_free(struct nc_intake *intake)
 {
+	struct nc_server *server = intake->large ? intake->server : NULL;
+
 	if (intake->exchange) {
 		intake->exchange->keeper = NULL;
 		intake->exchange->gone = NULL;
@@ -58,6 +63,8 @@ static void intake_free(struct nc_intake *intake)
 	nc_buf_done(&intake->body);
 	(void)nc_fd_close(intake->body_fd);
 	free(intake);
+	if (server)
+		begin_next(server, "");
 }
 
 /* The exchange is let go of before it is answered: it may be gone afterwards. */
@@ -119,14 +126,23 @@ static void go_on(struct nc_intake *intake)
 
 static bool begin_work(struct nc_intake *intake);
 
-/* The place for large ones is free: the next is of another tenant than the last, if there is one.
- */
+/* Whether a large one of the tenant's was read, and is not done with: it takes its memory. */
+static bool has_large(const struct nc_server *server, const char *tenant)
+{
+	for (const struct nc_intake *at = server->intakes; at; at = at->next)
+		if (at->large && nc_streq(at->exchange->caller.tenant, tenant))
+			return true;
+	return false;
+}
+
+/* A large one may be read: the next is of another tenant than the last, if there is one. */
 static void begin_next(struct nc_server *server, const char *last_tenant)
 {
 	struct nc_intake *oldest = NULL, *other = NULL; /* the list begins with the newest */
 
-	for (struct nc_intake *at = server->intakes; at; at = at->next) {
-		if (!at->waits)
+	for (struct nc_intake *at = server->reads_large ? NULL : server->intakes; at;
+		at = at->next) {
+		if (!at->waits || has_large(server, at->exchange->caller.tenant))
 			continue;
 		oldest = at;
 		if (!nc_streq(at->exchange->caller.tenant, last_tenant))
@@ -156,13 +172,13 @@ static void work(uv_work_t *request)
 	read_body(request->data);
 }
 
-/* Another one may be read. */
-static void end_large(struct nc_intake *intake)
+/* Another tenant's may be read. */
+static void end_reading(struct nc_intake *intake)
 {
 	struct nc_server *server = intake->server;
 	char tenant[NC_REQUEST_NAME_MAX + 1];
 
-	intake->large = false;
+	intake->reads = false;
 	if (!server) /* that has gone */
 		return;
 	server->reads_large = false;
@@ -177,8 +193,8 @@ static void on_worked(uv_work_t *request, int status)
 
 	(void)status;
 	intake->works = false;
-	if (intake->large)
-		end_large(intake);
+	if (intake->reads)
+		end_reading(intake);
 	if (intake->exchange)
 		go_on(intake);
 	else
@@ -209,8 +225,8 @@ static bool begin_work(struct nc_intake *intake)
 	struct nc_server *server = intake->server;
 
 	intake->works = uv_queue_work(server->setup.loop, &intake->work, work, on_worked) == 0;
-	intake->large = intake->works && intake->size > LARGE_MIN;
-	server->reads_large = server->reads_large || intake->large;
+	intake->large = intake->reads = intake->works && intake->size > LARGE_MIN;
+	server->reads_large = server->reads_large || intake->reads;
 	return intake->works;
 }
 
@@ -237,7 +253,8 @@ void nc_intake_begin(
 	server->intakes = intake;
 	exchange->keeper = intake;
 	exchange->gone = on_gone;
-	intake->waits = intake->size > LARGE_MIN && server->reads_large;
+	intake->waits = intake->size > LARGE_MIN &&
+			(server->reads_large || has_large(server, exchange->caller.tenant));
 	if (intake->waits || (intake->size > AT_ONCE_MAX && begin_work(intake)))
 		return;
 	read_body(intake);

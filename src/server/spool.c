@@ -6,10 +6,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "base/fd.h"
 
 #define PIECE (32U * 1024)
+/* The disk is that of the journal too, which wants to record how what runs has ended. */
+#define FREE_MIN (16ULL * 1024 * 1024)
 
 struct nc_spool {
 	uv_work_t work;
@@ -63,8 +66,14 @@ void nc_spool_free(struct nc_spool *spool)
 static void write_piece(uv_work_t *work)
 {
 	struct nc_spool *spool = work->data;
+	struct statvfs disk;
 
-	spool->error = nc_fd_write_all(spool->fd, spool->writing, spool->to_write);
+	if (fstatvfs(spool->fd, &disk) < 0)
+		spool->error = -errno;
+	else if ((unsigned long long)disk.f_bavail * disk.f_frsize < FREE_MIN)
+		spool->error = -ENOSPC;
+	else
+		spool->error = nc_fd_write_all(spool->fd, spool->writing, spool->to_write);
 }
 
 static void on_written(uv_work_t *work, int status);

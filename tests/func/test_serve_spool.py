@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import subprocess
 
 import pytest
 
@@ -128,3 +129,27 @@ def test_chunked(daemon):
     head = (f"POST /v1/execute HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n").encode()
     answer = daemon.raw(head + chunks)
     assert b" 200 " in answer.split(b"\r\n")[0] and hashlib.sha256(b"z" * 3 * MIB).hexdigest().encode() in answer, answer[:300]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A state directory with a disk of its own."""
+    state = tmp_path / "state"
+    state.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m,mode=755", "none", state], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount: {done.stderr}")
+    yield state
+    subprocess.run(["umount", "-l", state])
+
+
+def test_a_full_disk(tmp_path, small_disk):
+    """Bodies do not take the last of the journal's disk; it is said, costs nobody else anything, and goes on when there is room again."""
+    with Daemon(tmp_path) as one:
+        answer = execute(one, files={"a": "x" * 60 * MIB})
+        assert answer.status == 507 and answer.json()["code"] == "spool_full", answer.json()
+        disk = os.statvfs(small_disk)
+        assert disk.f_bavail * disk.f_frsize > 30 * MIB, "the file has gone"
+        assert execute(one, args=["a"], files={"a": "x"}).json()["status"] == "success"
+        reply = execute(one, args=["a"], files={"a": "x" * 2 * MIB}).json()
+        assert reply["output"].split() == [hashlib.sha256(b"x" * 2 * MIB).hexdigest()], reply
