@@ -324,3 +324,15 @@ def test_over_tls(tmp_path, tree):
         assert subprocess.run(["diff", "-r", tree, tmp_path / "back"]).returncode == 0
         data = os.urandom(2000000)
         assert subprocess.run([*base, "shell", box.id, "cat"], env=env, input=data, capture_output=True).stdout == data
+
+
+def test_a_fresh_sandbox_reaches_what_is_allowed(daemon):  # noqa: F811
+    """--allow goes along with a command that gets a sandbox of its own; what is not named stays refused."""
+    name = "nowhere.invalid"
+    command = f"curl -s -o /dev/null -w '%{{http_code}}' http://{name}/; curl -s http://other.invalid/ | grep -o network.not-listed"
+    done = subprocess.run([str(NACRE), "--server", f"http://127.0.0.1:{daemon.port}", "exec", "--allow", name, "--", "sh", "-c", command],
+                              capture_output=True, text=True, timeout=60, env=daemon.env)
+    assert done.stdout.startswith("502") and "network.not-listed" in done.stdout, done
+    none = subprocess.run([str(NACRE), "--server", f"http://127.0.0.1:{daemon.port}", "exec", "--", "sh", "-c", f"curl -s http://{name}/; echo $?"],
+                          capture_output=True, text=True, timeout=60, env=daemon.env)
+    assert none.stdout.strip() not in ("", "0"), none
