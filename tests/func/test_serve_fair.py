@@ -117,7 +117,7 @@ def test_a_tenant_has_its_share_of_the_queue(tmp_path):
     with Daemon(tmp_path, "--no-warm", "--max-queued", "12") as daemon:
         keys = {name: daemon.key("--tenant", name, "--role", "execute") for name in ("greedy", "modest")}
         daemon.get("/v1/version", key=keys["greedy"])
-        answers = [daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 6", "limits": {"memory_mb": 64}}, key=keys["greedy"]) for _ in range(200)]
+        answers = [daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 1.5", "limits": {"memory_mb": 64}}, key=keys["greedy"]) for _ in range(200)]
         refused = [answer for answer in answers if answer.status == 503]
         assert refused and {answer.status for answer in answers} == {202, 503}, {answer.status for answer in answers}
         assert all(answer.json()["code"] == "busy" for answer in refused)
