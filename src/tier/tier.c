@@ -8,15 +8,6 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-const char *const nc_tier_names[NC_TIER_MAX] = {
-	[NC_TIER_WASM] = "wasm",
-	[NC_TIER_PROCESS] = "process",
-	[NC_TIER_CONTAINER] = "container",
-	[NC_TIER_DOCKER] = "docker",
-	[NC_TIER_MICROVM] = "microvm",
-	[NC_TIER_REMOTE] = "remote",
-};
-
 /* A module with one function, "run", that returns 42. */
 static const unsigned char tiny_module[] = {0x00, 'a', 's', 'm', 1, 0, 0, 0, /* header */
 	0x01, 5, 1, 0x60, 0, 1, 0x7f,					     /* type: () -> i32 */
@@ -49,7 +40,7 @@ static void report(
 {
 	va_list arguments;
 
-	*out = (struct nc_tier_report){.grade = grade, .fix = fix, .built = out->built};
+	*out = (struct nc_tier_report){.grade = grade, .fix = fix};
 	va_start(arguments, format);
 	(void)vsnprintf(out->reason, sizeof(out->reason), format, arguments);
 	va_end(arguments);
@@ -88,6 +79,15 @@ static const struct demand container_demands[] = {
 	{NC_STRENGTH_CPU, NC_GRADE_NONE, NC_GRADE_FULL},
 	{NC_STRENGTH_PIDS, NC_GRADE_REDUCED, NC_GRADE_FULL},
 	{NC_STRENGTH_MAX},
+};
+
+/* What a judgement goes by. */
+struct evidence {
+	const struct nc_strength *strength;
+	const struct nc_ask *tools; /* NC_TOOL_MAX */
+	uint64_t deadline_ns;
+	const struct nc_tier_report
+		*reports; /* of the tiers before this one, in the table's order */
 };
 
 static void judge_demands(const struct nc_strength *strength, const struct demand *demands,
@@ -129,15 +129,26 @@ static bool compiles(const struct nc_ask *wasm2c, uint64_t deadline_ns)
 	return good;
 }
 
-static void judge_wasm(const struct nc_ask tools[static NC_TOOL_MAX], uint64_t deadline_ns,
-	const struct nc_tier_report *process, struct nc_tier_report *out)
+static void judge_process(const struct evidence *evidence, struct nc_tier_report *out)
 {
-	const struct nc_ask *wasm2c = &tools[NC_TOOL_WASM2C];
-	const struct nc_ask *wasi = &tools[NC_TOOL_WASI_CC];
+	judge_demands(evidence->strength, process_demands, "Landlock, seccomp and limits", out);
+}
+
+static void judge_container(const struct evidence *evidence, struct nc_tier_report *out)
+{
+	judge_demands(evidence->strength, container_demands,
+		"namespaces, cgroups and everything below", out);
+}
+
+static void judge_wasm(const struct evidence *evidence, struct nc_tier_report *out)
+{
+	const struct nc_tier_report *process = &evidence->reports[NC_TIER_PROCESS];
+	const struct nc_ask *wasm2c = &evidence->tools[NC_TOOL_WASM2C];
+	const struct nc_ask *wasi = &evidence->tools[NC_TOOL_WASI_CC];
 
 	if (wasm2c->status == -ENOENT)
 		report(out, NC_GRADE_NONE, "apt-get install wabt gcc libc6-dev", "no wasm2c");
-	else if (!nc_ask_ok(wasm2c) || !compiles(wasm2c, deadline_ns))
+	else if (!nc_ask_ok(wasm2c) || !compiles(wasm2c, evidence->deadline_ns))
 		report(out, NC_GRADE_NONE, "apt-get install --reinstall wabt gcc libc6-dev",
 			"wasm2c and cc do not build a module");
 	else if (process->grade < NC_GRADE_FULL)
@@ -150,10 +161,21 @@ static void judge_wasm(const struct nc_ask tools[static NC_TOOL_MAX], uint64_t d
 			wasi->status == 0 ? ", clang builds C for WASI" : "");
 }
 
-static void judge_microvm(
-	const struct nc_strength *strength, const struct nc_ask *qemu, struct nc_tier_report *out)
+static void judge_docker(const struct evidence *evidence, struct nc_tier_report *out)
 {
-	if (!nc_ask_ok(qemu))
+	char found[192];
+
+	if (nc_docker_ask(evidence->deadline_ns, found, sizeof(found)) < 0)
+		report(out, NC_GRADE_NONE, "apt-get install docker.io, and start it", "%s", found);
+	else
+		report(out, NC_GRADE_FULL, NULL, "%s", found);
+}
+
+static void judge_microvm(const struct evidence *evidence, struct nc_tier_report *out)
+{
+	const struct nc_strength *strength = evidence->strength;
+
+	if (!nc_ask_ok(&evidence->tools[NC_TOOL_QEMU]))
 		report(out, NC_GRADE_NONE, "apt-get install qemu-system-x86", "no QEMU");
 	else if (strength->property[NC_STRENGTH_HYPERVISOR].grade != NC_GRADE_FULL)
 		report(out, NC_GRADE_NONE, strength->property[NC_STRENGTH_HYPERVISOR].fix,
@@ -163,25 +185,47 @@ static void judge_microvm(
 		report(out, NC_GRADE_FULL, NULL, "QEMU on KVM");
 }
 
+static void judge_remote(const struct evidence *evidence, struct nc_tier_report *out)
+{
+	(void)evidence;
+	report(out, NC_GRADE_NONE, NULL, "no remote machine is configured");
+}
+
+/* In the order of judgement: wasm asks what the process tier is. */
+static const struct {
+	enum nc_tier tier;
+	const char *holder; /* the program that holds its boxes; NULL: this version has none */
+	void (*judge)(const struct evidence *evidence, struct nc_tier_report *out);
+} rows[NC_TIER_MAX] = {
+	{NC_TIER_PROCESS, "nacre-spawner", judge_process},
+	{NC_TIER_WASM, NULL, judge_wasm},
+	{NC_TIER_CONTAINER, "nacre-spawner", judge_container},
+	{NC_TIER_DOCKER, NULL, judge_docker},
+	{NC_TIER_MICROVM, NULL, judge_microvm},
+	{NC_TIER_REMOTE, NULL, judge_remote},
+};
+
+const char *nc_tier_holder(enum nc_tier tier)
+{
+	for (size_t i = 0; i < NC_TIER_MAX; i++)
+		if (rows[i].tier == tier)
+			return rows[i].holder;
+	return NULL;
+}
+
 void nc_tier_judge(const struct nc_strength *strength,
 	const struct nc_ask tools[static NC_TOOL_MAX], uint64_t deadline_ns,
 	struct nc_tier_report ret_reports[static NC_TIER_MAX])
 {
-	char docker[192];
+	const struct evidence evidence = {.strength = strength,
+		.tools = tools,
+		.deadline_ns = deadline_ns,
+		.reports = ret_reports};
 
-	for (size_t i = 0; i < NC_TIER_MAX; i++)
-		ret_reports[i].built = i == NC_TIER_CONTAINER; /* the others are planned */
-	judge_demands(strength, process_demands, "Landlock, seccomp and limits",
-		&ret_reports[NC_TIER_PROCESS]);
-	judge_demands(strength, container_demands, "namespaces, cgroups and everything below",
-		&ret_reports[NC_TIER_CONTAINER]);
-	judge_wasm(tools, deadline_ns, &ret_reports[NC_TIER_PROCESS], &ret_reports[NC_TIER_WASM]);
-	judge_microvm(strength, &tools[NC_TOOL_QEMU], &ret_reports[NC_TIER_MICROVM]);
-	if (nc_docker_ask(deadline_ns, docker, sizeof(docker)) < 0)
-		report(&ret_reports[NC_TIER_DOCKER], NC_GRADE_NONE,
-			"apt-get install docker.io, and start it", "%s", docker);
-	else
-		report(&ret_reports[NC_TIER_DOCKER], NC_GRADE_FULL, NULL, "%s", docker);
-	report(&ret_reports[NC_TIER_REMOTE], NC_GRADE_NONE, NULL,
-		"no remote machine is configured");
+	for (size_t i = 0; i < NC_TIER_MAX; i++) {
+		struct nc_tier_report *out = &ret_reports[rows[i].tier];
+
+		rows[i].judge(&evidence, out);
+		out->built = rows[i].holder != NULL;
+	}
 }

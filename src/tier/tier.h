@@ -5,17 +5,8 @@
 #include <stdbool.h>
 
 #include "base/ask.h"
+#include "base/tier_ids.h"
 #include "kernel/strength.h"
-
-enum nc_tier {
-	NC_TIER_WASM,
-	NC_TIER_PROCESS,
-	NC_TIER_CONTAINER,
-	NC_TIER_DOCKER,
-	NC_TIER_MICROVM,
-	NC_TIER_REMOTE,
-	NC_TIER_MAX,
-};
 
 struct nc_tier_report {
 	enum nc_grade grade; /* what the host can give */
@@ -24,7 +15,8 @@ struct nc_tier_report {
 	const char *fix; /* NULL when there is nothing to fix */
 };
 
-extern const char *const nc_tier_names[NC_TIER_MAX];
+/* The program that holds boxes of this tier, or NULL: this version has none. */
+const char *nc_tier_holder(enum nc_tier tier);
 
 /* Programs of the host that tiers are made of. */
 enum nc_tool {
