@@ -120,7 +120,8 @@ def test_matplotlib(caller):
     if caller("exec", "--", "/usr/bin/python3", "-c", "import matplotlib").returncode != 0:
         pytest.skip("no matplotlib here")
     code = "import matplotlib; matplotlib.use('Agg'); import matplotlib.pyplot as p; p.plot([1, 2]); p.title('x'); p.savefig('/tmp/x.png'); print('drawn')"
-    assert caller("exec", "--memory", "1GB", "--", "/usr/bin/python3", "-c", code).stdout == "drawn\n"
+    done = caller("exec", "--timeout", "60s", "--", "/usr/bin/python3", "-c", code)
+    assert done.stdout == "drawn\n", done
 
 
 @has("perl")
