@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 6U
+#define NC_BOXWIRE_VERSION 7U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -200,15 +200,6 @@ struct nc_box_usage {
 	uint64_t io_written_bytes;
 };
 
-/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
-struct nc_box_now {
-	uint64_t id;
-	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
-		io_written_bytes;
-	uint64_t last_pid; /* the highest number that a process has inside; 0: not known */
-	bool frozen;
-};
-
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
@@ -224,6 +215,20 @@ struct nc_box_end {
 	struct nc_box_usage usage;
 	uint32_t n_denied;
 	struct nc_box_denied denied[NC_DENIED_MAX];
+};
+
+/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
+struct nc_box_now {
+	uint64_t id;
+	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
+		io_written_bytes;
+	/*
+	 * Processes and threads that had been tried to be made since its program began when its
+	 * newest process was, as those are numbered, and that one's age after the program began.
+	 */
+	uint64_t made, made_ns;
+	bool frozen;
+	struct nc_box_end so_far; /* what its end would tell if it were now; as if it exited */
 };
 
 /*

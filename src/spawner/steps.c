@@ -81,7 +81,9 @@ void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box)
 /* A command or its box has ended; was_told: of the end of its last command. */
 static void conclude(struct nc_spawner *spawner, struct nc_box *box, bool was_told)
 {
-	if (box->started_ns > 0 && !was_told && !box->told)
+	/* who was stopped before we heard that it had begun may have run as well */
+	if ((box->started_ns > 0 || (box->handed_ns > 0 && !box->failed)) && !was_told &&
+		!box->told)
 		testify(spawner, box, true);
 	if (box->ordered && !box->failed && !box->told)
 		nc_tell_end(spawner, box);

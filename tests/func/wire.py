@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-VERSION = 6
+VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
 CONTAINER, PROCESS = 0, 1
