@@ -133,6 +133,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_wire_put_u32(out, order->columns);
 	put_binds(out, order);
 	put_layers(out, order);
+	nc_wire_put_text(out, order->name);
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv);
 	put_words(out, &order->env);
@@ -156,6 +157,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	ret_order->columns = nc_wire_get_u32(in);
 	get_binds(in, ret_order);
 	get_layers(in, ret_order);
+	nc_wire_get_text(in, ret_order->name, NC_BOX_NAME_MAX);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
 	get_words(in, &ret_order->env);

@@ -44,6 +44,7 @@ enum nc_box_message {
 #define NC_BOX_ARGS_MAX 4096U
 #define NC_BOX_ARG_SIZE_MAX (48U * 1024)
 #define NC_BOX_DIR_MAX 255U
+#define NC_BOX_NAME_MAX 64U
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
 /* Where a box shows its layers, and its image nothing: the number follows. */
@@ -128,6 +129,7 @@ struct nc_box_order {
 	uint64_t id;
 	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
 	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
+	char name[NC_BOX_NAME_MAX + 1]; /* what the journal calls what runs in it; or "" */
 	struct nc_box_limits limits;
 	enum nc_box_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */

@@ -91,6 +91,7 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->stays = (order->order.flags & NC_ORDER_STAY) != 0;
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
+	memcpy(box->name, order->order.name, sizeof(box->name));
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
 	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
 	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {

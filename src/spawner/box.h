@@ -126,6 +126,7 @@ struct nc_box {
 	uint64_t spaces[NC_BOX_SPACES]; /* and the namespaces that it must be in by then */
 	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
 	int home_fd;	  /* pidfd of process 1 there */
+	char name[NC_BOX_NAME_MAX + 1]; /* for the journal */
 	/* handed_ns: when its order went to the payload, from where its program's time counts */
 	uint64_t ordered_ns, handed_ns, started_ns, deadline_ns, check_ns;
 	uint64_t clear_ns;			 /* until then it may take to get empty */

@@ -23,9 +23,9 @@ static void testify(struct nc_spawner *spawner, const struct nc_box *box, bool i
 
 	if (spawner->witness_fd < 0)
 		return;
-	r = is_death ? nc_witness_death(spawner->witness_fd, &box->end)
-		     : nc_witness_birth(
-			       spawner->witness_fd, box->end.id, box->started_ns - box->ordered_ns);
+	r = is_death ? nc_witness_death(spawner->witness_fd, box->name, &box->end)
+		     : nc_witness_birth(spawner->witness_fd, box->end.id, box->name,
+			       box->started_ns - box->ordered_ns);
 	if (r == 0)
 		return;
 	fprintf(stderr, "nacre-spawner: the recorder is not told any more: %s\n", nc_errno_text(r));

@@ -129,7 +129,9 @@ def test_a_client_that_hangs_up_pays(daemon):
 
 
 def test_cancelled_in_the_queue_nothing_was_used(daemon):
-    blockers = [begin(daemon, "import time; time.sleep(60)") for _ in range(2)]
+    blockers = [begin(daemon, "import time; print('up', flush=True); time.sleep(60)") for _ in range(2)]
+    for blocker in blockers:
+        wait_for_output(daemon, blocker, '"up')
     job = begin(daemon, GOES_ON)
     time.sleep(0.3)
     assert daemon.get(f"/v1/jobs/{job}").json()["state"] == "queued"
@@ -242,6 +244,25 @@ def test_what_a_killed_spawner_had_used_is_billed_as_far_as_it_was_told(tmp_path
     assert record["status"] == "lost" and record["cpu_seconds"] >= 0.7 and record["tier"] == "container", record
 
 
+def test_what_a_killed_daemon_left_is_billed_by_the_witness(tmp_path):
+    """Nobody writes its end, but the spawner has told the recorder what it used."""
+    with Daemon(tmp_path) as daemon:
+        done = daemon.execute(PROBE).json()
+        job = begin(daemon, GOES_ON)
+        wait_for_output(daemon, job, "burnt")
+        daemon.die()
+        until = time.monotonic() + 30
+        while (record := daemon.get(f"/v1/history/{job}").json()).get("cpu_seconds", 0) < 0.75:
+            assert time.monotonic() < until, record
+            time.sleep(0.2)
+        assert record["status"] == "lost" and record["wall_seconds"] >= 0.75 and record["memory_peak_bytes"] > 1 << 20, record
+        row, = [row for row in daemon.get("/v1/history?status=lost").json()["executions"] if row["id"] == job]
+        assert row["cpu_seconds"] == record["cpu_seconds"]
+        # who has ended himself has his own bill, once
+        assert daemon.get(f"/v1/history/{done['id']}").json()["cpu_seconds"] == pytest.approx(cpu(done["usage"]), abs=1e-6)
+        assert daemon.get("/v1/audit/verify").json()["ok"]
+
+
 def test_a_spawner_that_does_not_answer_holds_up_no_cancel(tmp_path):
     """Its last known numbers are the bill then."""
     with Daemon(tmp_path) as daemon:
@@ -269,3 +290,30 @@ def test_the_quota_of_cpu_seconds_is_reached_by_what_was_cancelled(tmp_path):
             end_of(daemon, job)
         answer = daemon.execute("print(1)")
         assert answer.status == 429 and answer.json()["field"] == "cpu_seconds_per_hour", answer.body
+
+
+@pytest.mark.parametrize("language, code", [("shell", "echo hi"), ("python", "print(1)")])
+def test_the_time_of_a_short_program_is_what_it_took(daemon, language, code):
+    usages = [daemon.execute(code, language).json()["usage"] for _ in range(40)]
+    assert all(usage["wall_seconds"] * os.cpu_count() >= cpu(usage) > 0 for usage in usages), usages
+    # one thread has no more CPU time than time
+    assert sum(usage["wall_seconds"] >= 0.9 * cpu(usage) for usage in usages) >= 30, usages
+    slow = daemon.execute("sleep 0.1", "shell").json()["usage"]
+    assert 0.1 <= slow["wall_seconds"] < 5
+
+
+def test_who_leaves_others_at_work_has_no_less_time_than_they_had(daemon):
+    code = "import os\nfor _ in range(8):\n    if os.fork() == 0:\n        while True: pass\nimport time; time.sleep(0.5)"
+    usage = daemon.execute(code, limits={"cpu_cores": os.cpu_count()}).json()["usage"]
+    assert usage["wall_seconds"] * os.cpu_count() >= cpu(usage) > 0.2, usage
+
+
+def test_what_a_reply_suggests_has_room(daemon):
+    """Twice what was used, rounded up, but never less than 5 s, 64 MiB of memory and 8 MiB of disk."""
+    reply = daemon.execute("open('f', 'wb').write(bytes(7 << 20)); x = bytearray(50 << 20); print(1)").json()
+    limits, usage = reply["suggested"]["policy"]["limits"], reply["usage"]
+    assert limits["execution_time_seconds"] == 5
+    assert limits["memory_mb"] == max(64, -(-usage["memory_peak_bytes"] * 2 // (1 << 20))) > 64
+    assert limits["disk_mb"] == max(8, -(-usage["disk_bytes"] * 2 // (1 << 20))) >= 14
+    small = daemon.execute("print(1)").json()["suggested"]["policy"]["limits"]
+    assert (small["execution_time_seconds"], small["disk_mb"]) == (5, 8) and small["memory_mb"] >= 64
