@@ -8,9 +8,10 @@
 #ifndef NC_RECORDWIRE_H
 #define NC_RECORDWIRE_H
 
+#include "base/limits.h"
 #include "base/wire.h"
 
-#define NC_RECORDWIRE_VERSION 2U
+#define NC_RECORDWIRE_VERSION 3U
 
 enum nc_record_message {
 	/* from the worker */
@@ -35,6 +36,7 @@ enum nc_record_message {
 struct nc_record_birth {
 	uint64_t box; /* as its worker numbers it */
 	uint64_t birth_ns;
+	char name[NC_RECORD_ID_MAX + 1]; /* of what ran in it, as its worker said; or "" */
 };
 
 /* A box is dead. */
@@ -48,6 +50,7 @@ struct nc_record_death {
 	uint64_t memory_peak_bytes;
 	uint64_t disk_bytes;
 	uint64_t denied; /* system calls that were refused */
+	char name[NC_RECORD_ID_MAX + 1];
 };
 
 static inline void nc_recordwire_put_birth(
@@ -55,12 +58,14 @@ static inline void nc_recordwire_put_birth(
 {
 	nc_wire_put_u64(out, birth->box);
 	nc_wire_put_u64(out, birth->birth_ns);
+	nc_wire_put_text(out, birth->name);
 }
 
 static inline void nc_recordwire_get_birth(struct nc_wire_in *in, struct nc_record_birth *ret_birth)
 {
 	ret_birth->box = nc_wire_get_u64(in);
 	ret_birth->birth_ns = nc_wire_get_u64(in);
+	nc_wire_get_text(in, ret_birth->name, NC_RECORD_ID_MAX);
 }
 
 static inline void nc_recordwire_put_death(
@@ -75,6 +80,7 @@ static inline void nc_recordwire_put_death(
 	nc_wire_put_u64(out, death->memory_peak_bytes);
 	nc_wire_put_u64(out, death->disk_bytes);
 	nc_wire_put_u64(out, death->denied);
+	nc_wire_put_text(out, death->name);
 }
 
 static inline void nc_recordwire_get_death(struct nc_wire_in *in, struct nc_record_death *ret_death)
@@ -88,6 +94,7 @@ static inline void nc_recordwire_get_death(struct nc_wire_in *in, struct nc_reco
 	ret_death->memory_peak_bytes = nc_wire_get_u64(in);
 	ret_death->disk_bytes = nc_wire_get_u64(in);
 	ret_death->denied = nc_wire_get_u64(in);
+	nc_wire_get_text(in, ret_death->name, NC_RECORD_ID_MAX);
 }
 
 #endif

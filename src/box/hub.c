@@ -591,6 +591,7 @@ void nc_command_disown(struct nc_command *command)
 	struct nc_command_spec *spec = &command->spec;
 
 	close_input(command); /* what it reads from may go */
+	close_pack(command);
 	nc_command_hold(command, false);
 	spec->context = NULL;
 	spec->started = NULL;

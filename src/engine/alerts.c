@@ -37,6 +37,11 @@ static void count_calls(const struct nc_box_end *end, struct nc_signals *signals
 	signals->value[NC_SIGNAL_WALL_KINDS] = n_kinds;
 }
 
+static uint64_t cpu_us(const struct nc_box_usage *usage)
+{
+	return usage->cpu_user_us + usage->cpu_system_us;
+}
+
 static uint64_t greater(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -55,7 +60,7 @@ static void count_step(const struct nc_step_state *step, struct nc_signals *sign
 	value[NC_SIGNAL_START_RATE] = greater(value[NC_SIGNAL_START_RATE], step->start_rate.peak);
 	value[NC_SIGNAL_MEMORY_RATE] =
 		greater(value[NC_SIGNAL_MEMORY_RATE], step->memory_rate.peak >> 20);
-	value[NC_SIGNAL_FORK_RATE] = greater(value[NC_SIGNAL_FORK_RATE], step->fork_rate.peak);
+	value[NC_SIGNAL_FORK_RATE] = greater(value[NC_SIGNAL_FORK_RATE], step->forks.peak);
 	value[NC_SIGNAL_OUTPUT_RATE] =
 		greater(value[NC_SIGNAL_OUTPUT_RATE], step->output_rate.peak >> 20);
 }
@@ -74,7 +79,7 @@ static void count(const struct nc_execution *execution, const struct nc_box_end 
 	value[NC_SIGNAL_WRITE_RATE] = per_second(usage->io_written_bytes, usage->wall_ns) >> 20;
 	value[NC_SIGNAL_SWITCH_RATE] = per_second(usage->context_switches, usage->wall_ns);
 	value[NC_SIGNAL_DECOYS_TOUCHED] = execution->decoys_touched;
-	value[NC_SIGNAL_CPU_SECONDS] = (usage->cpu_user_us + usage->cpu_system_us) / 1000000;
+	value[NC_SIGNAL_CPU_SECONDS] = cpu_us(usage) / 1000000;
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		count_step(&execution->step[i], signals);
 }
@@ -93,16 +98,21 @@ size_t nc_alerts_now(
 	struct nc_execution *execution, struct nc_alert ret_alerts[static NC_SIGNAL_MAX])
 {
 	struct nc_step_state *step = &execution->step[execution->stages[execution->at].step];
+	struct nc_box_end so_far = step->so_far;
 	struct nc_signals signals = {0};
 	struct nc_hook_counts counts = {0};
 	uint64_t now_ns = nc_clock_ns();
+	uint64_t printed =
+		step->output[NC_STREAM_OUTPUT].bytes + step->output[NC_STREAM_ERROR].bytes;
 
 	if (step->hooks)
 		nc_hooks_count(step->hooks, &counts);
 	nc_rate_add(&step->start_rate, now_ns, counts.starts);
-	nc_rate_add(&step->output_rate, now_ns,
-		step->output[NC_STREAM_OUTPUT].bytes + step->output[NC_STREAM_ERROR].bytes);
-	count_step(step, &signals);
+	nc_rate_add(&step->output_rate, now_ns, printed);
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (execution->step[i].has_run)
+			so_far.usage.cpu_user_us += cpu_us(&execution->step[i].end.usage);
+	count(execution, &so_far, printed, &signals);
 	return judge(execution, &signals, ret_alerts);
 }
 

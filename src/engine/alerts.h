@@ -7,7 +7,7 @@
 #include "engine/execution.h"
 #include "policy/threat.h"
 
-/* The alerts so far, the worst first, from what can be seen from outside of the box. */
+/* The alerts so far, the worst first, from what was told of the box last. */
 size_t nc_alerts_now(
 	struct nc_execution *execution, struct nc_alert ret_alerts[static NC_SIGNAL_MAX]);
 

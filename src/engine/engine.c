@@ -367,9 +367,11 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struc
 
 void nc_engine_cancel(struct nc_execution *execution)
 {
+	if (execution->cancelled)
+		return;
 	execution->cancelled = true;
 	if (execution->command)
-		nc_command_cancel(execution->command);
+		nc_execution_stop(execution);
 	else if (execution->build)
 		nc_build_cancel(execution->build);
 	else

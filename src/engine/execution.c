@@ -7,6 +7,7 @@
  * dropped.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	if (door_fd >= 0 &&
 		nc_access_open(execution->reach, execution->box_id, door_fd, &err) < 0) {
 		(void)nc_execution_fail(execution, "internal_error", "%s", err.message);
-		nc_command_cancel(execution->command);
+		nc_execution_stop(execution);
 	}
 
 	if (door_fd >= 0)
@@ -79,6 +80,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;
+	step_of(execution)->began_ns = nc_clock_ns();
 	nc_vigil_begin(execution);
 	if (execution->prepared_ns == 0)
 		execution->prepared_ns = nc_clock_ns();
@@ -88,12 +90,14 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 static void on_told(void *context, const struct nc_box_now *now)
 {
 	struct nc_execution *execution = context;
+	struct nc_step_state *step = step_of(execution);
 
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
-	nc_rate_add(&step_of(execution)->memory_rate, nc_clock_ns(), now->memory_bytes);
-	if (now->last_pid > 0)
-		nc_rate_add(&step_of(execution)->fork_rate, nc_clock_ns(), now->last_pid);
+	step->so_far = now->so_far;
+	nc_rate_add(&step->memory_rate, nc_clock_ns(), now->memory_bytes);
+	nc_forks_add(&step->forks, now->made_ns, now->made, now->so_far.usage.pids_refused);
+	nc_vigil_judge(execution);
 }
 
 static void on_progress(void *context, const char *text)
@@ -230,6 +234,20 @@ static void diagnose(struct nc_execution *execution, struct nc_step_state *step,
 		nc_hooks_read_error(step, failure.text);
 }
 
+/* The program has ended, or nothing more will be known of it. */
+static void note_run(
+	struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
+{
+	struct nc_step_state *step = step_of(execution);
+
+	if (step->hooks)
+		nc_hook_reader_end(step->hooks, pass_error, execution);
+	step->has_run = true;
+	step->end = *end;
+	step->output_bytes = output_bytes;
+	execution->ran_ns = nc_clock_ns();
+}
+
 static int take_compilation(struct nc_execution *execution, const struct nc_box_end *end)
 {
 	struct nc_step_state *step = step_of(execution);
@@ -253,12 +271,7 @@ static int take_run(
 	bool good = nc_streq(nc_outcome_status(end), "success");
 	size_t behind = execution->n_stages; /* where the last run is over */
 
-	if (step->hooks)
-		nc_hook_reader_end(step->hooks, pass_error, execution);
-	step->has_run = true;
-	step->end = *end;
-	step->output_bytes = output_bytes;
-	execution->ran_ns = nc_clock_ns();
+	note_run(execution, end, output_bytes);
 	if (!good)
 		diagnose(execution, step, NC_STEP_RUN);
 	while (behind > 0 && execution->stages[behind - 1].kind > NC_STAGE_RUN)
@@ -298,16 +311,41 @@ static int take_end(
 	return 0;
 }
 
+/* Its end is not told: what was told of it last, and the time until now. The step, or NULL. */
+static struct nc_step_state *note_last_known(struct nc_execution *execution, uint64_t output_bytes)
+{
+	struct nc_step_state *step = step_of(execution);
+	struct nc_box_end end;
+	uint64_t wall_ns;
+
+	if (stage_of(execution)->kind != NC_STAGE_RUN || step->began_ns == 0)
+		return NULL;
+	wall_ns = nc_clock_ns() - step->began_ns;
+	end = step->so_far;
+	end.tier = execution->tier;
+	end.cause = NC_CAUSE_CANCEL;
+	if (end.usage.wall_ns < wall_ns)
+		end.usage.wall_ns = wall_ns;
+	note_run(execution, &end, output_bytes);
+	return step;
+}
+
 /* A box that could not be made, or a program that is not in the image. */
-static int take_failure(struct nc_execution *execution, const struct nacre_err *failure)
+static int take_failure(
+	struct nc_execution *execution, uint64_t output_bytes, const struct nacre_err *failure)
 {
 	const struct nc_stage *stage = stage_of(execution);
 	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
 	bool is_full = failure->code == -ENOSPC || failure->code == -EDQUOT;
 
-	if (failure->code == -ECONNRESET)
+	if (failure->code == -ECONNRESET) {
+		struct nc_step_state *step = note_last_known(execution, output_bytes);
+
+		if (step)
+			step->lost = true;
 		return nc_execution_fail(
 			execution, "lost", "The process that holds the boxes has died");
+	}
 	if (is_program && step_of(execution) && stage->kind != NC_STAGE_FETCH)
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
@@ -325,6 +363,7 @@ static int take_failure(struct nc_execution *execution, const struct nacre_err *
 }
 
 static void begin_stage(struct nc_execution *execution);
+static void on_late(uv_timer_t *timer);
 
 static void keep_program(struct nc_execution *execution)
 {
@@ -344,6 +383,106 @@ static void go_on(struct nc_execution *execution)
 		finish(execution);
 }
 
+/* ---- who is ended before his time ---- */
+
+static bool is_stopped(const struct nc_execution *execution)
+{
+	return execution->cancelled || execution->status;
+}
+
+/* The stage that looks who has touched decoys, behind the one that runs and in its box; 0: none. */
+static size_t find_look(const struct nc_execution *execution)
+{
+	bool has_run = stage_of(execution)->kind == NC_STAGE_RUN;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		has_run |= execution->step[i].has_run;
+	for (size_t i = execution->at; has_run && !execution->stages[i].last;)
+		if (execution->stages[++i].kind == NC_STAGE_LOOK)
+			return i;
+	return 0;
+}
+
+/* What was stopped: its bill, if it had come so far that anything of it ran. */
+static void note_stopped(
+	struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
+{
+	bool compiles = stage_of(execution)->kind == NC_STAGE_COMPILE;
+	struct nc_box_end stopped = *end;
+
+	if (end->usage.wall_ns == 0)
+		return;
+	if (compiles || (end->cause == NC_CAUSE_EXIT && end->signal == SIGKILL))
+		stopped.cause = NC_CAUSE_CANCEL;
+	if (!compiles) {
+		note_run(execution, &stopped, output_bytes);
+		return;
+	}
+	step_of(execution)->compiled_badly = true;
+	step_of(execution)->end = stopped;
+}
+
+static void take_stopped(struct nc_execution *execution, const struct nc_box_end *end,
+	uint64_t output_bytes, const struct nacre_err *failure);
+
+/* The spawner says nothing: its last word counts, and nobody waits for more. */
+static void on_late(uv_timer_t *timer)
+{
+	struct nc_execution *execution = timer->data;
+	const struct nc_output *output = step_of(execution) ? step_of(execution)->output : NULL;
+	struct nacre_err failure = {0};
+
+	nc_err_set(&failure, -ETIMEDOUT, "The process that holds the boxes does not answer");
+	if (execution->box_id)
+		nc_hub_drop(nc_engine_hub(execution->engine), execution->box_id);
+	nc_command_disown(take_ptr(execution->command));
+	execution->box_id = 0;
+	take_stopped(execution, NULL,
+		output ? output[NC_STREAM_OUTPUT].bytes + output[NC_STREAM_ERROR].bytes : 0,
+		&failure);
+}
+
+void nc_execution_stop(struct nc_execution *execution)
+{
+	struct nc_hub *hub = nc_engine_hub(execution->engine);
+
+	if (!execution->command)
+		return;
+	nc_vigil_expect_end(execution, on_late);
+	if (stage_of(execution)->kind == NC_STAGE_LOOK)
+		return; /* it is all that is still wanted of the box */
+	if (find_look(execution) == 0) {
+		nc_command_cancel(execution->command);
+		return;
+	}
+	nc_command_signal(execution->command, SIGKILL);
+	if (execution->frozen_for.id)
+		nc_hub_freeze(hub, execution->box_id, false);
+}
+
+/* The bill of what was stopped, and then the end, but for a look at decoys. */
+static void take_stopped(struct nc_execution *execution, const struct nc_box_end *end,
+	uint64_t output_bytes, const struct nacre_err *failure)
+{
+	const enum nc_stage_kind kind = stage_of(execution)->kind;
+	size_t look = find_look(execution);
+
+	nc_vigil_end(execution);
+	(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
+	if (failure)
+		(void)note_last_known(execution, output_bytes);
+	else if (kind == NC_STAGE_RUN || kind == NC_STAGE_COMPILE)
+		note_stopped(execution, end, output_bytes);
+	else if (kind == NC_STAGE_LOOK)
+		(void)take_end(execution, end, output_bytes);
+	if (failure || look == 0 || execution->box_id == 0) {
+		finish(execution);
+		return;
+	}
+	execution->at = look;
+	begin_stage(execution);
+}
+
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -354,10 +493,12 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	nc_vigil_end(execution);
 	if (failure || !end->stays)
 		execution->box_id = 0;
-	if (execution->cancelled)
-		r = nc_execution_fail(execution, "cancelled", "It was cancelled");
-	else if (failure)
-		r = take_failure(execution, failure);
+	if (is_stopped(execution)) {
+		take_stopped(execution, end, output_bytes, failure);
+		return;
+	}
+	if (failure)
+		r = take_failure(execution, output_bytes, failure);
 	else
 		r = take_end(execution, end, output_bytes);
 	if (r == 0 && stage_of(execution)->kind == NC_STAGE_FETCH) {
@@ -411,6 +552,8 @@ static void begin_stage(struct nc_execution *execution)
 	r = nc_execution_order(execution, &spec);
 	if (r == 0)
 		r = nc_hub_start(hub, &spec, &execution->command, &err);
+	if (r == 0 && is_stopped(execution))
+		nc_vigil_expect_end(execution, on_late);
 	if (r == 0)
 		return;
 	if (stage->first)

@@ -62,10 +62,15 @@ struct nc_step_state {
 	/* the outcome */
 	bool compiled_badly; /* the compiler refused it: end is the compiler's */
 	bool has_run;
+	bool lost; /* end is what was known last: the spawner died before it had told */
 	struct nc_output output[NC_STREAM_MAX];
 	struct nc_box_end end;
 	uint64_t output_bytes, birth_ns;
-	struct nc_rate output_rate, start_rate, memory_rate, fork_rate; /* while it runs */
+	/* while it runs */
+	struct nc_rate output_rate, start_rate, memory_rate;
+	struct nc_forks forks;
+	struct nc_box_end so_far;	 /* as it was told last; id 0: it was not */
+	uint64_t began_ns;		 /* when it was told that it runs */
 	struct nc_diagnostic diagnostic; /* message "" if there is none */
 };
 
@@ -156,6 +161,12 @@ int nc_execution_plan(struct nc_execution *execution);
 
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);
+
+/*
+ * Ends what runs, for which there is a reason already. What it used, and what it did, is settled as
+ * at any other end, when the spawner has told it, or has not for too long.
+ */
+void nc_execution_stop(struct nc_execution *execution);
 
 /* What the compiled program of a step is called in the box. */
 const char *nc_step_program_name(

@@ -33,7 +33,7 @@ const struct nc_step_state *nc_execution_last(const struct nc_execution *executi
 /* A compiler that was stopped is not the program that was stopped. */
 static const char *step_status(const struct nc_step_state *step)
 {
-	return nc_outcome_status(&step->end);
+	return step->lost ? "lost" : nc_outcome_status(&step->end);
 }
 
 static const char *status_of(const struct nc_execution *execution)
@@ -470,7 +470,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		"truncated", is_truncated(execution), "policy",
 		execution->terms ? execution->terms->policy : NULL, "risk",
 		nc_severity_names[risk_of(execution)], "strength",
-		last ? nc_outcome_strength(host, &sum) : json_null(), "denials",
+		last && last->end.id ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		denials_json(execution, &sum), "alerts",
 		nc_alerts_json(execution, &sum, last ? last->output_bytes : 0), "limits",
 		limits_json(execution, &sum), "usage",

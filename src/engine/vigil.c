@@ -10,6 +10,8 @@
 
 /* How often it is looked at. */
 #define LOOK_MS 250
+/* How long the end of what was killed may take to be told. */
+#define END_MS 5000
 
 static enum nc_policy_response response(
 	const struct nc_execution *execution, const struct nc_alert *alert)
@@ -27,9 +29,7 @@ static void end_it(struct nc_execution *execution, const char *did, const struct
 	else
 		(void)nc_execution_fail(execution, "blocked", "The policy '%s' %s it: %s [%s]",
 			execution->terms->policy, did, alert->reason, alert->id);
-	if (execution->command)
-		nc_command_cancel(execution->command);
-	nc_vigil_end(execution);
+	nc_execution_stop(execution);
 }
 
 /* A box that stands still has no time of its own: ours ends it. */
@@ -38,6 +38,23 @@ static void on_time_up(uv_timer_t *timer)
 	struct nc_execution *execution = timer->data;
 
 	end_it(execution, "froze", &execution->frozen_for);
+}
+
+static void watch(
+	struct nc_execution *execution, uv_timer_cb call, uint64_t after_ms, uint64_t every_ms)
+{
+	uv_timer_t *timer = execution->watch;
+
+	if (!timer) {
+		timer = calloc(1, sizeof(*timer));
+		if (!timer)
+			return;
+		timer->data = execution;
+		(void)uv_timer_init(
+			nc_engine_setup(execution->engine)->loop, timer); /* cannot fail */
+		execution->watch = timer;
+	}
+	(void)uv_timer_start(timer, call, after_ms, every_ms); /* nor can this */
 }
 
 static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
@@ -49,8 +66,7 @@ static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
 	nc_hub_freeze(nc_engine_hub(execution->engine), execution->box_id, true);
 	if (execution->listener.progress)
 		execution->listener.progress(execution->listener.context, alert->reason);
-	(void)uv_timer_start(
-		execution->watch, on_time_up, wall_ms > used_ms ? wall_ms - used_ms : 1, 0);
+	watch(execution, on_time_up, wall_ms > used_ms ? wall_ms - used_ms : 1, 0);
 }
 
 static void respond(
@@ -65,6 +81,13 @@ static void respond(
 		end_it(execution, "ended", alert);
 }
 
+/* Once, and to what runs: who is frozen or being ended has had his answer. */
+static bool may_respond(const struct nc_execution *execution)
+{
+	return execution->watch && execution->command && !execution->frozen_for.id &&
+	       !execution->cancelled && !execution->status;
+}
+
 void nc_vigil_over(void *context, enum nc_reason reason, enum nc_policy_over how)
 {
 	struct nc_execution *execution = context;
@@ -72,39 +95,44 @@ void nc_vigil_over(void *context, enum nc_reason reason, enum nc_policy_over how
 		.id = nc_reason_id(reason),
 		.reason = nc_reason_text(reason)};
 
-	if (execution->watch && execution->command && !execution->frozen_for.id)
+	if (may_respond(execution))
 		respond(execution, &alert,
 			how == NC_OVER_FREEZE ? NC_RESPOND_FREEZE : NC_RESPOND_END);
 }
 
+/* What it uses is told, and then judged. */
 static void on_look(uv_timer_t *timer)
 {
 	struct nc_execution *execution = timer->data;
+
+	nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
+}
+
+void nc_vigil_judge(struct nc_execution *execution)
+{
 	struct nc_alert alerts[NC_SIGNAL_MAX];
 	const struct nc_alert *worst = NULL;
 	enum nc_policy_response most = NC_RESPOND_REPORT;
 	size_t count = nc_alerts_now(execution, alerts);
 
-	nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
 	for (size_t i = 0; i < count; i++)
 		if (response(execution, &alerts[i]) > most) {
 			worst = &alerts[i];
 			most = response(execution, worst);
 		}
-	if (execution->command && worst)
+	if (worst && may_respond(execution))
 		respond(execution, worst, most);
 }
 
 void nc_vigil_begin(struct nc_execution *execution)
 {
-	uv_timer_t *timer = execution->watch ? NULL : calloc(1, sizeof(*timer));
+	if (!execution->watch)
+		watch(execution, on_look, LOOK_MS, LOOK_MS);
+}
 
-	if (!timer)
-		return;
-	timer->data = execution;
-	(void)uv_timer_init(nc_engine_setup(execution->engine)->loop, timer); /* cannot fail */
-	(void)uv_timer_start(timer, on_look, LOOK_MS, LOOK_MS);		      /* nor can this */
-	execution->watch = timer;
+void nc_vigil_expect_end(struct nc_execution *execution, void (*late)(uv_timer_t *timer))
+{
+	watch(execution, late, END_MS, 0);
 }
 
 static void free_timer(uv_handle_t *handle)

@@ -8,6 +8,12 @@
 /* Its program begins; without memory for it nobody looks before the end. */
 void nc_vigil_begin(struct nc_execution *execution);
 
+/* What its box has used so far has been told. */
+void nc_vigil_judge(struct nc_execution *execution);
+
+/* It is being ended: late is called if that takes too long. */
+void nc_vigil_expect_end(struct nc_execution *execution, void (*late)(uv_timer_t *timer));
+
 /* A limit of its network was met: it is frozen or ended. An nc_access_over. */
 void nc_vigil_over(void *context, enum nc_reason reason, enum nc_policy_over how);
 

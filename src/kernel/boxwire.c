@@ -133,6 +133,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_wire_put_u32(out, order->columns);
 	put_binds(out, order);
 	put_layers(out, order);
+	nc_wire_put_text(out, order->name);
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv);
 	put_words(out, &order->env);
@@ -156,6 +157,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	ret_order->columns = nc_wire_get_u32(in);
 	get_binds(in, ret_order);
 	get_layers(in, ret_order);
+	nc_wire_get_text(in, ret_order->name, NC_BOX_NAME_MAX);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
 	get_words(in, &ret_order->env);
@@ -216,40 +218,6 @@ void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start)
 	ret_start->door = nc_wire_get_u8(in) != 0;
 }
 
-static void now_fields(struct nc_box_now *now, uint64_t *fields[9])
-{
-	fields[0] = &now->id;
-	fields[1] = &now->cpu_us;
-	fields[2] = &now->memory_bytes;
-	fields[3] = &now->memory_peak_bytes;
-	fields[4] = &now->pids;
-	fields[5] = &now->disk_bytes;
-	fields[6] = &now->io_read_bytes;
-	fields[7] = &now->io_written_bytes;
-	fields[8] = &now->last_pid;
-}
-
-void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now)
-{
-	struct nc_box_now copy = *now;
-	uint64_t *fields[9];
-
-	now_fields(&copy, fields);
-	for (size_t i = 0; i < 9; i++)
-		nc_wire_put_u64(out, *fields[i]);
-	nc_wire_put_u8(out, now->frozen);
-}
-
-void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now)
-{
-	uint64_t *fields[9];
-
-	now_fields(ret_now, fields);
-	for (size_t i = 0; i < 9; i++)
-		*fields[i] = nc_wire_get_u64(in);
-	ret_now->frozen = nc_wire_get_u8(in) != 0;
-}
-
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 {
 	struct nc_box_usage usage = end->usage;
@@ -307,4 +275,41 @@ void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 		end.denied[i].count = nc_wire_get_u32(in);
 	}
 	*ret_end = end;
+}
+
+static void now_fields(struct nc_box_now *now, uint64_t *fields[10])
+{
+	fields[0] = &now->id;
+	fields[1] = &now->cpu_us;
+	fields[2] = &now->memory_bytes;
+	fields[3] = &now->memory_peak_bytes;
+	fields[4] = &now->pids;
+	fields[5] = &now->disk_bytes;
+	fields[6] = &now->io_read_bytes;
+	fields[7] = &now->io_written_bytes;
+	fields[8] = &now->made;
+	fields[9] = &now->made_ns;
+}
+
+void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now)
+{
+	struct nc_box_now copy = *now;
+	uint64_t *fields[10];
+
+	now_fields(&copy, fields);
+	for (size_t i = 0; i < 10; i++)
+		nc_wire_put_u64(out, *fields[i]);
+	nc_wire_put_u8(out, now->frozen);
+	nc_boxwire_put_end(out, &now->so_far);
+}
+
+void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now)
+{
+	uint64_t *fields[10];
+
+	now_fields(ret_now, fields);
+	for (size_t i = 0; i < 10; i++)
+		*fields[i] = nc_wire_get_u64(in);
+	ret_now->frozen = nc_wire_get_u8(in) != 0;
+	nc_boxwire_get_end(in, &ret_now->so_far);
 }

@@ -10,7 +10,7 @@
 
 #include "base/wire.h"
 
-#define NC_BOXWIRE_VERSION 6U
+#define NC_BOXWIRE_VERSION 7U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -44,6 +44,7 @@ enum nc_box_message {
 #define NC_BOX_ARGS_MAX 4096U
 #define NC_BOX_ARG_SIZE_MAX (48U * 1024)
 #define NC_BOX_DIR_MAX 255U
+#define NC_BOX_NAME_MAX 64U
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
 /* Where a box shows its layers, and its image nothing: the number follows. */
@@ -128,6 +129,7 @@ struct nc_box_order {
 	uint64_t id;
 	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
 	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
+	char name[NC_BOX_NAME_MAX + 1]; /* what the journal calls what runs in it; or "" */
 	struct nc_box_limits limits;
 	enum nc_box_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */
@@ -200,15 +202,6 @@ struct nc_box_usage {
 	uint64_t io_written_bytes;
 };
 
-/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
-struct nc_box_now {
-	uint64_t id;
-	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
-		io_written_bytes;
-	uint64_t last_pid; /* the highest number that a process has inside; 0: not known */
-	bool frozen;
-};
-
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
@@ -224,6 +217,20 @@ struct nc_box_end {
 	struct nc_box_usage usage;
 	uint32_t n_denied;
 	struct nc_box_denied denied[NC_DENIED_MAX];
+};
+
+/* What a box or a command uses, while it lives; of a home, with everything that runs in it. */
+struct nc_box_now {
+	uint64_t id;
+	uint64_t cpu_us, memory_bytes, memory_peak_bytes, pids, disk_bytes, io_read_bytes,
+		io_written_bytes;
+	/*
+	 * Processes and threads that had been tried to be made since its program began when its
+	 * newest process was, as those are numbered, and that one's age after the program began.
+	 */
+	uint64_t made, made_ns;
+	bool frozen;
+	struct nc_box_end so_far; /* what its end would tell if it were now; as if it exited */
 };
 
 /*

@@ -141,18 +141,6 @@ int nc_process_list(struct nc_process **ret_list, size_t *ret_count)
 	return 0;
 }
 
-uint64_t nc_process_memory(pid_t pid)
-{
-	enum { TOTAL, RESIDENT, SHARED, FIELDS }; /* in pages */
-	char text[TEXT_SIZE];
-	uint64_t field[FIELDS];
-
-	if (read_file(pid, "statm", text) < 0 || parse_numbers(text, field, FIELDS) < FIELDS ||
-		field[RESIDENT] < field[SHARED])
-		return 0;
-	return (field[RESIDENT] - field[SHARED]) * (uint64_t)getpagesize();
-}
-
 /* The number behind "name:" at the beginning of a line, or 0. */
 static uint64_t field(const char *text, const char *name)
 {
@@ -164,6 +152,21 @@ static uint64_t field(const char *text, const char *name)
 		line = strchrnul(line, '\n');
 	}
 	return 0;
+}
+
+uint64_t nc_process_memory(pid_t pid)
+{
+	enum { TOTAL, RESIDENT, SHARED, FIELDS }; /* in pages */
+	char text[TEXT_SIZE];
+	uint64_t number[FIELDS];
+
+	/* behind a line that tells of addresses */
+	if (read_file(pid, "smaps_rollup", text) == 0)
+		return field(text, "Pss:") * 1024;
+	if (read_file(pid, "statm", text) < 0 || parse_numbers(text, number, FIELDS) < FIELDS ||
+		number[RESIDENT] < number[SHARED])
+		return 0;
+	return (number[RESIDENT] - number[SHARED]) * (uint64_t)getpagesize();
 }
 
 void nc_process_io(pid_t pid, uint64_t *ret_read, uint64_t *ret_written)

@@ -34,7 +34,11 @@ ssize_t nc_process_text(pid_t pid, const char *file, char *ret_text, size_t size
 /* Whether it is still the same process. */
 bool nc_process_is(const struct nc_process *process);
 
-/* Memory of its own: what it shares with others is nobody's. 0 also if it is gone. */
+/*
+ * Memory of its own, and its part of what it shares with others (PSS), so that sums are right; if
+ * we may not know: what it has of its own or shares by fork. 0 also if it is gone. The kernel goes
+ * through all that it has, a millisecond for some hundred MiB: not for whoever is in a hurry.
+ */
 uint64_t nc_process_memory(pid_t pid);
 
 /* Bytes from and to disks, of itself and of those that it has waited for; zeros if we may not know.

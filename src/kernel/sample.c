@@ -8,12 +8,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/process.h"
 
 /* A file of /proc that is one line; a list of children may be longer, and is cut. */
 #define LINE_MAX_SIZE 4096
+
+/* Of a group's processes that many are listed, and the last of them are looked at. */
+#define LISTED_MAX 4096
+#define LOOKED_AT_MAX 64
 
 struct look {
 	pid_t pids[NC_SAMPLE_PROCESSES_MAX];
@@ -107,7 +114,8 @@ static void look_at(struct look *look, pid_t pid)
 	add_children(look, dir_fd);
 }
 
-int nc_sample_take(const pid_t *roots, size_t n_roots, struct nc_sample *ret_sample)
+int nc_sample_take(
+	const pid_t *roots, size_t n_roots, uint64_t allowed_bytes, struct nc_sample *ret_sample)
 {
 	struct look *look = calloc(1, sizeof(*look));
 
@@ -118,7 +126,51 @@ int nc_sample_take(const pid_t *roots, size_t n_roots, struct nc_sample *ret_sam
 	/* children are added behind, until there are no more or the list is full */
 	for (size_t i = 0; i < look->count; i++)
 		look_at(look, look->pids[i]);
+	if (look->sample.memory_bytes > allowed_bytes) {
+		look->sample.memory_bytes = 0;
+		for (size_t i = 0; i < look->count; i++)
+			look->sample.memory_bytes += nc_process_memory(look->pids[i]);
+	}
 	*ret_sample = look->sample;
 	free(look);
 	return 0;
+}
+
+static uint64_t age_ns(const struct nc_process *process)
+{
+	uint64_t born_ns = process->start_ticks * (NC_NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+	struct timespec now = {0};
+	uint64_t now_ns;
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now); /* cannot fail for this clock */
+	now_ns = (uint64_t)now.tv_sec * NC_NS_PER_S + (uint64_t)now.tv_nsec;
+	return now_ns > born_ns ? now_ns - born_ns : 0;
+}
+
+/*
+ * The newest, not the one with the highest number: numbers begin again at some point, and a process
+ * that is alone once in a while says nothing of those that were made and ended before.
+ */
+struct nc_made nc_sample_made(pid_t first, const struct nc_cgroup *group)
+{
+	pid_t from = nc_process_depth(first).innermost, last = 0, pids[LISTED_MAX];
+	struct nc_process newest = {0}, process;
+	int n = nc_cgroup_pids(group, pids, LISTED_MAX), old = n - LOOKED_AT_MAX;
+
+	/* they are listed as they came, or by number: the newest is most likely the last */
+	for (int i = n - 1; from > 0 && i >= 0 && i >= old; i--) {
+		pid_t number;
+
+		if (nc_process_read(pids[i], &process) < 0 ||
+			process.start_ticks < newest.start_ticks)
+			continue;
+		number = nc_process_depth(pids[i]).innermost;
+		/* of those of one tick the last */
+		if (number == 0 || (process.start_ticks == newest.start_ticks && number < last))
+			continue;
+		newest = process;
+		last = number;
+	}
+	return last > from ? (struct nc_made){(uint64_t)(last - from), age_ns(&newest)}
+			   : (struct nc_made){0};
 }

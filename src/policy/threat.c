@@ -117,3 +117,27 @@ void nc_rate_add(struct nc_rate *rate, uint64_t now_ns, uint64_t total)
 	if (total > rate->peak)
 		rate->peak = total;
 }
+
+#define SECOND_NS 1000000000ULL
+
+void nc_forks_add(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_t refused)
+{
+	uint64_t span_ns = at_ns - forks->since_ns, gained, lost;
+
+	/* one that was made before says nothing new; a lower number is one of a new round */
+	if (at_ns > forks->since_ns && made > forks->before) {
+		gained = made - forks->before;
+		lost = refused > forks->refused_before ? refused - forks->refused_before : 0;
+		gained = gained > lost ? gained - lost : 0;
+		if (span_ns > SECOND_NS)
+			gained = (uint64_t)((double)gained * 1e9 / (double)span_ns);
+		if (gained > forks->peak)
+			forks->peak = gained;
+	}
+	if (at_ns > forks->since_ns && (span_ns >= SECOND_NS || made < forks->before)) {
+		forks->since_ns = at_ns;
+		forks->before = made;
+		forks->refused_before = forks->refused;
+	}
+	forks->refused = refused;
+}

@@ -37,6 +37,22 @@ struct nc_rate {
 /* What the total is now; a clock or a total that went backwards begins anew. */
 void nc_rate_add(struct nc_rate *rate, uint64_t now_ns, uint64_t total);
 
+/* How fast processes are made, at their fastest, from the numbers of some of them. Begins as
+ * zeroes. */
+struct nc_forks {
+	uint64_t since_ns, before; /* the one from which is counted */
+	uint64_t refused_before;   /* at least so many of those up to it had been refused */
+	uint64_t refused;	   /* when it was looked last */
+	uint64_t peak;		   /* in a second; over more than that if only so much is known */
+};
+
+/*
+ * made were tried to be made up to at_ns, both since the program began, and refused of them up to
+ * now. Never more than there were: who comes between two of whom the first is known, and no later
+ * than the second, was made in the time between them, which is never taken for less than a second.
+ */
+void nc_forks_add(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_t refused);
+
 /* Whether a refused system call was aimed at what holds the box, by the rule of its denial. */
 bool nc_threat_is_wall(const char *rule);
 

@@ -465,11 +465,21 @@ static void meet(void)
 
 /* ---- the witness ---- */
 
-static int write_death(struct nc_wire_in *in, char *body, size_t size)
+/* The id of the entry: what its worker has called it, if that can be one. */
+static void set_id(struct nc_entry *entry, const char *name)
 {
-	struct nc_record_death death;
+	static char id[NC_RECORD_ID_MAX + 1];
+
+	(void)snprintf(id, sizeof(id), "%s", nc_line_text_ok(name) ? name : "");
+	entry->id = id;
+}
+
+static int write_death(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
+{
+	struct nc_record_death death = {0};
 
 	nc_recordwire_get_death(in, &death);
+	set_id(entry, death.name);
 	(void)snprintf(body, size,
 		"{\"box\":%" PRIu64 ",\"cause\":%u,\"exit_code\":%" PRIu32 ",\"signal\":%" PRIu32
 		",\"wall_ns\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"memory_peak_bytes\":%" PRIu64
@@ -479,11 +489,12 @@ static int write_death(struct nc_wire_in *in, char *body, size_t size)
 	return nc_wire_close(in);
 }
 
-static int write_birth(struct nc_wire_in *in, char *body, size_t size)
+static int write_birth(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
 {
-	struct nc_record_birth birth;
+	struct nc_record_birth birth = {0};
 
 	nc_recordwire_get_birth(in, &birth);
+	set_id(entry, birth.name);
 	(void)snprintf(body, size, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "}", birth.box,
 		birth.birth_ns);
 	return nc_wire_close(in);
@@ -498,10 +509,10 @@ static int read_witness(struct nc_entry *entry, char *body, size_t size)
 		return -EBADMSG;
 	if (in.type == NC_RECORD_BORN) {
 		entry->event = "born";
-		return write_birth(&in, body, size);
+		return write_birth(&in, entry, body, size);
 	}
 	entry->event = "died";
-	return in.type == NC_RECORD_DIED ? write_death(&in, body, size) : -EBADMSG;
+	return in.type == NC_RECORD_DIED ? write_death(&in, entry, body, size) : -EBADMSG;
 }
 
 static void hear_witness(void)

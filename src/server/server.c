@@ -35,7 +35,9 @@
 /* Without a request, until free memory is given back. */
 #define QUIET_TICKS 5
 #define DRAIN_TICK_MS 50
-/* After that what still runs is cancelled, and has as long to end. */
+/* After that what still runs is cancelled, and has so long to be settled. */
+#define CANCELLED_NS (10 * NC_NS_PER_S)
+/* Without a spawner there is only to answer. */
 #define LAST_NS (2 * NC_NS_PER_S)
 
 /* Files as they were read at one time. */
@@ -227,7 +229,7 @@ static void end_drain(struct nc_server *server)
 			NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
 		nc_jobs_cancel_all(server->jobs);
 		server->cancelled = true;
-		server->drain_until_ns = now + LAST_NS;
+		server->drain_until_ns = now + CANCELLED_NS;
 		return;
 	}
 	(void)uv_timer_stop(server->tick);

@@ -786,6 +786,7 @@ int nc_birth_deliver(struct nc_nursery *nursery, struct nc_box *box, struct nacr
 		return r;
 	if (box->order->order.flags & NC_ORDER_ZYGOTE)
 		zygote_fd = r = open_zygote(box);
+	box->handed_ns = nc_clock_ns();
 	if (r >= 0)
 		r = send_order(box, zygote_fd >= 0 ? zygote_fd : nursery->files_fd);
 	if (r == -EPIPE) /* it has died, and has said why */

@@ -30,6 +30,7 @@
 #include "base/fd.h"
 #include "base/pidfd.h"
 #include "inside/told.h"
+#include "kernel/bill.h"
 #include "kernel/process.h"
 #include "kernel/sample.h"
 #include "spawner/birth.h"
@@ -90,6 +91,7 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->stays = (order->order.flags & NC_ORDER_STAY) != 0;
 	box->ordered_ns = nc_clock_ns();
 	box->end.id = order->order.id;
+	memcpy(box->name, order->order.name, sizeof(box->name));
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
 	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
 	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {
@@ -291,7 +293,7 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	close_kept(box);
 	note_order(box, order);
 	box->billed = box->deserted = false;
-	box->started_ns = box->memory_seen_bytes = 0;
+	box->handed_ns = box->started_ns = box->memory_seen_bytes = box->cpu_seen_us = 0;
 	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
 	box->end = (struct nc_box_end){.id = box->end.id,
 		.tier = box->end.tier,
@@ -366,6 +368,7 @@ int nc_box_heard(struct nc_box *box, struct nacre_err *err)
 	drop_order(box);
 	if (r == 2) {
 		box->silent = true;
+		box->handed_ns = 0;
 		box->state = NC_BOX_WAITING;
 		box->deadline_ns = UINT64_MAX;
 		return 0;
@@ -393,21 +396,6 @@ int nc_box_freeze(struct nc_box *box, bool frozen)
 	return r;
 }
 
-/* Numbers are given one after the other: how many were is what the last ones tell. */
-static uint64_t last_pid(const struct nc_cgroup *group)
-{
-	pid_t pids[WATCHED_MAX];
-	int n = nc_cgroup_pids(group, pids, WATCHED_MAX);
-	uint64_t last = 0;
-
-	for (int i = 0; i < n; i++) {
-		uint64_t pid = (uint64_t)nc_process_depth(pids[i]).innermost;
-
-		last = pid > last ? pid : last;
-	}
-	return last;
-}
-
 /* By the programs in it, not by what tells them their limits. */
 static uint64_t disk_used(const struct statfs *fs)
 {
@@ -419,22 +407,36 @@ static uint64_t disk_used(const struct statfs *fs)
 void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 {
 	const struct nc_cgroup *group = box->shared.parent ? &box->shared : nc_box_group(box);
+	struct nc_box_usage *bill = &ret_now->so_far.usage;
 	struct nc_cgroup_usage usage;
+	struct nc_made made;
 	struct statfs fs;
 
-	*ret_now = (struct nc_box_now){.id = box->end.id, .frozen = box->frozen_ns > 0};
+	*ret_now = (struct nc_box_now){
+		.id = box->end.id, .frozen = box->frozen_ns > 0, .so_far = box->end};
+	if (box->handed_ns > 0)
+		bill->wall_ns = nc_clock_ns() - box->handed_ns;
+	bill->cpu_user_us = box->cpu_seen_us;
+	bill->memory_peak_bytes = box->memory_seen_bytes;
 	if (box->scratch_fd >= 0 && fstatfs(box->scratch_fd, &fs) == 0)
-		ret_now->disk_bytes = disk_used(&fs);
+		bill->disk_bytes = ret_now->disk_bytes = disk_used(&fs);
 	if (!group || nc_cgroup_usage(group, &usage) < 0)
 		return;
+	nc_bill_take(&ret_now->so_far, group, &usage, nc_box_has_shade(box));
 	ret_now->cpu_us = usage.cpu_user_us + usage.cpu_system_us;
 	ret_now->memory_bytes = usage.memory_now_bytes;
 	ret_now->memory_peak_bytes = usage.memory_peak_bytes;
 	ret_now->pids = usage.pids_now - (usage.pids_now > 1 && nc_box_has_shade(box));
 	ret_now->io_read_bytes = usage.io_read_bytes;
 	ret_now->io_written_bytes = usage.io_written_bytes;
-	if (box->end.pid_ns)
-		ret_now->last_pid = last_pid(group);
+	bill->io_read_bytes = usage.io_read_bytes;
+	bill->io_written_bytes = usage.io_written_bytes;
+	if (!box->end.pid_ns || box->payload_fd < 0 || box->handed_ns == 0)
+		return;
+	made = nc_sample_made(box->payload_pid, group);
+	ret_now->made = made.count;
+	if (made.count > 0 && bill->wall_ns > made.age_ns)
+		ret_now->made_ns = bill->wall_ns - made.age_ns;
 }
 
 static void kill_all(struct nc_box *box)
@@ -508,8 +510,8 @@ static void reap_payload(struct nc_box *box)
 	struct rusage usage = {0};
 	siginfo_t info = {0};
 
-	if (box->started_ns > 0)
-		bill->wall_ns = nc_clock_ns() - box->started_ns;
+	if (box->handed_ns > 0)
+		bill->wall_ns = nc_clock_ns() - box->handed_ns;
 	(void)syscall(SYS_waitid, P_PIDFD, box->payload_fd, &info, WEXITED | __WALL, &usage);
 	box->payload_fd = nc_fd_close(box->payload_fd);
 	if (info.si_code == CLD_EXITED)
@@ -551,34 +553,31 @@ static void bill_orphans(const struct nc_box *box, struct nc_box_usage *bill)
 	bill->cpu_system_us += first.system_us;
 }
 
+static void collect_group(struct nc_box *box)
+{
+	struct nc_cgroup_usage usage;
+
+	if (!nc_box_group(box) || nc_cgroup_bill(&box->group, &usage) < 0)
+		return;
+	nc_bill_take(&box->end, &box->group, &usage, nc_box_has_shade(box));
+	/* or a shell that tells of it, before we could end it too */
+	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT &&
+		(box->end.signal == SIGKILL || box->end.code == 128 + SIGKILL))
+		box->end.cause = NC_CAUSE_MEMORY;
+}
+
 /* The bill, once nobody can add to it. */
 static void collect_usage(struct nc_box *box)
 {
 	struct nc_box_usage *bill = &box->end.usage;
-	struct nc_cgroup_usage usage;
 
 	check_scratch(box);
 	if (!nc_box_group(box) || !(box->group.parent->can & NC_CGROUP_CAN_CPU_TIME))
 		bill_orphans(box, bill);
 	if (bill->memory_peak_bytes < box->memory_seen_bytes)
 		bill->memory_peak_bytes = box->memory_seen_bytes;
-	if (!nc_box_group(box) || nc_cgroup_bill(&box->group, &usage) < 0)
-		return;
-	if (box->group.parent->can & NC_CGROUP_CAN_CPU_TIME) {
-		bill->cpu_user_us = usage.cpu_user_us;
-		bill->cpu_system_us = usage.cpu_system_us;
-	}
-	if (box->group.parent->can & NC_CGROUP_CAN_MEMORY)
-		bill->memory_peak_bytes = usage.memory_peak_bytes;
-	bill->pids_peak = usage.pids_peak - (usage.pids_peak > 1 && nc_box_has_shade(box));
-	bill->pids_refused = usage.pids_refused;
-	bill->oom_kills = usage.oom_kills;
-	box->end.hit |= usage.oom_kills > 0 ? NC_HIT_MEMORY : 0;
-	box->end.hit |= usage.pids_refused > 0 ? NC_HIT_PIDS : 0;
-	/* or a shell that tells of it, before we could end it too */
-	if (usage.oom_kills > 0 && box->end.cause == NC_CAUSE_EXIT &&
-		(box->end.signal == SIGKILL || box->end.code == 128 + SIGKILL))
-		box->end.cause = NC_CAUSE_MEMORY;
+	collect_group(box);
+	nc_bill_close(bill);
 }
 
 /* Once nobody can add to it: the bill, and then the group goes. */
@@ -830,10 +829,13 @@ static void check_by_looking(struct nc_box *box)
 	unsigned int can = box->group.parent ? box->group.parent->can : 0;
 	struct nc_sample sample;
 
-	if (can & NC_CGROUP_CAN_MEMORY || nc_sample_take(roots, 2, &sample) < 0)
+	if (can & NC_CGROUP_CAN_MEMORY ||
+		nc_sample_take(roots, 2, box->limits.memory_bytes, &sample) < 0)
 		return;
 	if (box->memory_seen_bytes < sample.memory_bytes)
 		box->memory_seen_bytes = sample.memory_bytes;
+	if (box->cpu_seen_us < sample.cpu_us)
+		box->cpu_seen_us = sample.cpu_us;
 	if (sample.memory_bytes > box->limits.memory_bytes)
 		nc_box_kill(box, NC_CAUSE_MEMORY);
 	else if (!(can & NC_CGROUP_CAN_CPU_TIME) && box->limits.cpu_time_ms > 0 &&

@@ -126,11 +126,13 @@ struct nc_box {
 	uint64_t spaces[NC_BOX_SPACES]; /* and the namespaces that it must be in by then */
 	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
 	int home_fd;	  /* pidfd of process 1 there */
-	uint64_t ordered_ns, started_ns, deadline_ns, check_ns;
-	uint64_t clear_ns;	     /* until then it may take to get empty */
-	uint64_t frozen_ns;	     /* since when it stands still; 0: it does not */
-	uint64_t disk_bytes, inodes; /* of the limited file system, as it is */
-	uint64_t memory_seen_bytes;  /* the most that was seen where no group counts it */
+	char name[NC_BOX_NAME_MAX + 1]; /* for the journal */
+	/* handed_ns: when its order went to the payload, from where its program's time counts */
+	uint64_t ordered_ns, handed_ns, started_ns, deadline_ns, check_ns;
+	uint64_t clear_ns;			 /* until then it may take to get empty */
+	uint64_t frozen_ns;			 /* since when it stands still; 0: it does not */
+	uint64_t disk_bytes, inodes;		 /* of the limited file system, as it is */
+	uint64_t memory_seen_bytes, cpu_seen_us; /* the most that was seen where no group counts */
 	struct nc_box_limits limits;
 	struct nc_box_end end; /* filled as it becomes known */
 };

@@ -23,9 +23,9 @@ static void testify(struct nc_spawner *spawner, const struct nc_box *box, bool i
 
 	if (spawner->witness_fd < 0)
 		return;
-	r = is_death ? nc_witness_death(spawner->witness_fd, &box->end)
-		     : nc_witness_birth(
-			       spawner->witness_fd, box->end.id, box->started_ns - box->ordered_ns);
+	r = is_death ? nc_witness_death(spawner->witness_fd, box->name, &box->end)
+		     : nc_witness_birth(spawner->witness_fd, box->end.id, box->name,
+			       box->started_ns - box->ordered_ns);
 	if (r == 0)
 		return;
 	fprintf(stderr, "nacre-spawner: the recorder is not told any more: %s\n", nc_errno_text(r));
@@ -81,7 +81,9 @@ void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box)
 /* A command or its box has ended; was_told: of the end of its last command. */
 static void conclude(struct nc_spawner *spawner, struct nc_box *box, bool was_told)
 {
-	if (box->started_ns > 0 && !was_told && !box->told)
+	/* who was stopped before we heard that it had begun may have run as well */
+	if ((box->started_ns > 0 || (box->handed_ns > 0 && !box->failed)) && !was_told &&
+		!box->told)
 		testify(spawner, box, true);
 	if (box->ordered && !box->failed && !box->told)
 		nc_tell_end(spawner, box);

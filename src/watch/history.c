@@ -18,7 +18,7 @@
 
 #define INDEX_NAME "index.db"
 /* Changes with the tables: an index of another version is thrown away. */
-#define INDEX_VERSION "3"
+#define INDEX_VERSION "4"
 
 static const char schema[] =
 	"DROP TABLE IF EXISTS place; DROP TABLE IF EXISTS execution;"
@@ -38,6 +38,7 @@ static const char schema[] =
 enum statement {
 	FIND,
 	STORE,
+	BILL,
 	RETIRE,
 	GET_PLACE,
 	CLEAR_PLACE,
@@ -51,6 +52,8 @@ static const char *const texts[STATEMENT_MAX] = {
 	[FIND] = "SELECT body, opened FROM execution WHERE id = ?1 AND run = ?2",
 	[STORE] = "INSERT OR REPLACE INTO execution VALUES"
 		  " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+	[BILL] = "UPDATE execution SET wall_seconds = ?3, cpu_seconds = ?4, memory_peak_bytes = ?5,"
+		 " body = ?6 WHERE id = ?1 AND run = ?2",
 	[RETIRE] = "DELETE FROM execution WHERE seq < ?1",
 	[GET_PLACE] = "SELECT segment, offset, hash FROM place",
 	[CLEAR_PLACE] = "DELETE FROM place",
@@ -287,6 +290,48 @@ static int store(struct nc_history *history, const json_t *line, const char *run
 	return finish(statement);
 }
 
+static double number_of(const json_t *object, const char *key)
+{
+	return json_number_value(json_object_get(object, key));
+}
+
+/*
+ * What the spawner bore witness of when a program of it was dead: the bill, if its own end does not
+ * tell, because who would have written that has died. That may be in the journal before.
+ */
+static int add_death(
+	struct nc_history *history, const char *id, const char *run_name, const json_t *death)
+{
+	char opened[64] = "";
+	cleanup_json json_t *body = find_body(history, id, run_name, opened, sizeof(opened));
+	const char *status = text_of(body, "status");
+	double peak = number_of(death, "memory_peak_bytes");
+	cleanup_free char *text = NULL;
+	sqlite3_stmt *statement;
+
+	if (!status || (!nc_streq(status, "running") && !nc_streq(status, "lost")))
+		return 0;
+	if (peak < number_of(body, "memory_peak_bytes"))
+		peak = number_of(body, "memory_peak_bytes");
+	(void)json_object_set_new(body, "wall_seconds",
+		json_real(number_of(body, "wall_seconds") + number_of(death, "wall_ns") / 1e9));
+	(void)json_object_set_new(body, "cpu_seconds",
+		json_real(number_of(body, "cpu_seconds") + number_of(death, "cpu_us") / 1e6));
+	(void)json_object_set_new(body, "memory_peak_bytes", json_integer((json_int_t)peak));
+	(void)json_object_set(body, "disk_bytes", json_object_get(death, "disk_bytes"));
+	text = json_dumps(body, JSON_COMPACT);
+	if (!text)
+		return -ENOMEM;
+	statement = use(history, BILL);
+	bind_text(statement, 1, id);
+	bind_text(statement, 2, run_name);
+	bind_number(statement, 3, body, "wall_seconds");
+	bind_number(statement, 4, body, "cpu_seconds");
+	bind_number(statement, 5, body, "memory_peak_bytes");
+	bind_text(statement, 6, text);
+	return finish(statement);
+}
+
 /* Adds a line about an execution. What is not of that form is passed over: verify tells of it. */
 static int add_line(struct nc_history *history, const char *text, size_t size)
 {
@@ -304,7 +349,11 @@ static int add_line(struct nc_history *history, const char *text, size_t size)
 	id = text_of(line, "id");
 	told = json_object_get(line, "body");
 	if (!event || !run_name || !id || !json_is_object(told) || !text_of(line, "time") ||
-		!text_of(line, "kind") || !nc_streq(text_of(line, "kind"), "execution"))
+		!text_of(line, "kind"))
+		return 0;
+	if (nc_streq(event, "died") && id[0] && nc_streq(text_of(line, "from"), "spawner"))
+		return add_death(history, id, run_name, told);
+	if (!nc_streq(text_of(line, "kind"), "execution"))
 		return 0;
 	/* told by another recorder, about one that had died */
 	if (nc_streq(event, "lost") && text_of(told, "run"))

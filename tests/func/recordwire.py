@@ -15,7 +15,7 @@ import subprocess
 from conftest import BUILD
 from wire import message, text
 
-VERSION = 2
+VERSION = 3
 HELLO, OPEN, BLOB, FINISH, NOTE, PART = range(1, 7)
 BORN, DIED = 51, 52
 WELCOME, DIGEST, RECEIPT = 101, 102, 103
@@ -104,8 +104,12 @@ def blob(data):
     return message(BLOB, text(data))
 
 
-def death(box, cause=0, code=0, signal=0, wall=1, cpu=2, memory=3, disk=4, denied=5):
-    return message(DIED, struct.pack("<QBII5Q", box, cause, code, signal, wall, cpu, memory, disk, denied))
+def birth(box, after=1, name=b""):
+    return message(BORN, struct.pack("<QQ", box, after) + text(name))
+
+
+def death(box, cause=0, code=0, signal=0, wall=1, cpu=2, memory=3, disk=4, denied=5, name=b""):
+    return message(DIED, struct.pack("<QBII5Q", box, cause, code, signal, wall, cpu, memory, disk, denied) + text(name))
 
 
 class Recorder:

@@ -118,7 +118,7 @@ os.read(a, 1)
 worker.send(message(ASK, struct.pack("<Q", 1)))
 kind, body, _ = worker.receive()
 while kind != TOLD: kind, body, _ = worker.receive()
-now = struct.unpack("<9QB", body)
+now = struct.unpack_from("<10QB", body)
 begin(3, eat, memory=90 * MB, wall=20000)
 found = until((ENDED, 3), (ENDED, 2))
 b = begin(4, b"for i in 1 2 3 4 5 6 7 8; do sleep 1 & done; wait; echo all")
@@ -127,7 +127,7 @@ until((ENDED, 4), (ENDED, 5))
 return [found[ENDED, i]["oom_kills"] for i in (2, 3)], whole(b).endswith(b"all\\n") and whole(c).endswith(b"all\\n"), now
 """)
     assert sum(eaters) > 0 and not forks
-    assert now[0] == 1 and 60 << 20 < now[2] < 97 << 20 and 1 <= now[4] <= 12 and now[9] == 0
+    assert now[0] == 1 and 60 << 20 < now[2] < 97 << 20 and 1 <= now[4] <= 12 and now[10] == 0
 
 
 def test_terminals_beside_each_other(beside, groups, tier):  # noqa: F811

@@ -307,13 +307,77 @@ def test_programs_are_counted_by_the_second(execute):
     assert reply["status"] == "blocked" and "programs_per_second" in alerts_of(reply), reply["alerts"]
 
 
-def test_forks_are_counted_in_every_language(execute):
+# Makes so many processes a second for so many seconds, and says how many those were in the fastest second that it had.
+FORKER = """\
+import collections, os, time
+made, begun = collections.Counter(), time.monotonic()
+for i in range({rate} * {seconds}):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    now = time.monotonic() - begun
+    made[int(now * 10)] += 1
+    if (late := (i + 1) / {rate} - now) > 0:
+        time.sleep(late)
+print(max(sum(made[at + i] for i in range(10)) for at in list(made)))
+time.sleep({rest})
+"""
+
+
+def forks_of(reply):
+    return [alert["value"] for alert in reply["alerts"] if alert["id"] == "forks_per_second"]
+
+
+@pytest.mark.parametrize("rate, seconds, rest", [(20, 4, 0), (200, 8, 0), (2000, 3, 0), (1000, 1, 2), (400, 2, 2)])
+def test_forks_are_never_more_than_there_were(execute, rate, seconds, rest):
+    """Of those that it has waited for nobody is seen, mostly, and then one with a much higher number."""
+    reply = execute("inherits: standard\nalerts: {forks_per_second: 1}\n", FORKER.format(rate=rate, seconds=seconds, rest=rest))
+    assert reply["status"] == "success", reply["error"]
+    real, told = int(reply["output"]), forks_of(reply)
+    # its processes live so shortly that none may be seen
+    assert all(1 <= value <= real * 1.03 + 2 for value in told), (told, real)
+
+
+def test_forks_that_are_seen_are_counted_right(execute):
+    """Each lives for a while, so that some are seen whenever it is looked."""
+    code = ("import os, time\nbegun, n = time.monotonic(), 0\nwhile (now := time.monotonic() - begun) < 4:\n"
+            "    os.fork() or (time.sleep(0.2), os._exit(0))\n    n += 1\n    time.sleep(max(0, n / 100 - now))\n"
+            "    try:\n        while os.waitpid(-1, os.WNOHANG)[0]: pass\n    except ChildProcessError: pass\nprint(n / now)")
+    reply = execute("inherits: standard\nalerts: {forks_per_second: 1}\n", code)
+    assert reply["status"] == "success", reply["error"]
+    if not forks_of(reply):
+        pytest.skip("no control groups here")
+    assert 0.7 * float(reply["output"]) <= forks_of(reply)[0] <= 1.5 * float(reply["output"]) + 3, reply["alerts"]
+
+
+def test_refused_forks_are_no_forks(execute):
+    """The kernel gives each of them a number all the same."""
+    code = ("import os, time\nkept, n, begun = [], 0, time.monotonic()\nfor i in range(40):\n    try:\n        kept.append(os.fork() or time.sleep(60))\n"
+            "    except OSError: pass\nwhile time.monotonic() - begun < 3:\n    try:\n        os.fork() or os._exit(0)\n    except OSError: n += 1\n"
+            "    if n % 100 == 0:\n        os.kill(kept[0], 9); os.waitpid(kept[0], 0)\n        kept[0] = os.fork() or time.sleep(60)\nprint(n)")
+    reply = execute("inherits: standard\nalerts: {forks_per_second: 1, processes_refused: 0}\n", code, "--pids", "12")
+    assert reply["status"] == "success", reply["error"]
+    refused = int(reply["output"])
+    if refused < 1000:
+        pytest.skip("nothing refuses them here, or too slowly to tell")
+    assert all(value <= refused / 100 + 60 for value in forks_of(reply)), (reply["alerts"], refused)
+
+
+def test_a_storm_of_forks_is_ended_in_every_language(execute):
     """Told from the numbers that processes get inside, whoever makes them."""
     policy = "inherits: standard\nalerts: {forks_per_second: 50}\nrespond: {medium: end}\n"
-    reply = execute(policy, "for i in $(seq 20000); do (:) & wait; done; echo through", "--lang", "shell", "--timeout", "20s")
+    reply = execute(policy, "for i in $(seq 20000); do (:) & wait; done; echo through", "--timeout", "20s", language="shell")
     assert reply["status"] == "blocked" and "forks_per_second" in alerts_of(reply), (reply["status"], reply["alerts"])
-    reply = execute(policy, "for i in 1 2 3; do (:); sleep 0.5; done; echo through", "--lang", "shell")
+    reply = execute(policy, "for i in 1 2 3; do (:); sleep 0.5; done; echo through", language="shell")
     assert reply["status"] == "success" and alerts_of(reply) == []
+
+
+def test_a_busy_shell_is_no_storm(execute):
+    """Some hundred programs a second, as a build starts them."""
+    policy = "inherits: standard\nrespond: {medium: end, high: end, critical: end}\n"
+    reply = execute(policy, "for i in $(seq 700); do /bin/true; sleep 0.004; done; echo through", "--timeout", "120s", language="shell")
+    assert reply["status"] == "success" and reply["output"] == "through\n", (reply["error"], reply["alerts"])
 
 
 def test_endless_output_can_be_ended(execute):

@@ -18,7 +18,7 @@ import time
 import pytest
 
 from conftest import BUILD, open_way
-from recordwire import (AUDIT, BLOB, BORN, DIED, EXECUTION, FINISH, HELLO, NOTE, OPEN, OWNER, PART, RECEIPT, SECURITY, VERSION, Recorder, blob,
+from recordwire import (AUDIT, BLOB, BORN, DIED, EXECUTION, FINISH, HELLO, NOTE, OPEN, OWNER, PART, RECEIPT, SECURITY, VERSION, Recorder, birth, blob,
                         check_chain, death, entry, greeting, hand_over, lines, make_history, message, note, read_key, sealed, segments, text)
 
 
@@ -48,15 +48,15 @@ def test_an_execution_is_a_chain_of_lines(history, audit):
         code, digest = recorder.keep(b"print(1)")
         assert code == 0
         recorder.open("ex_1", language="python", code_sha256=digest)
-        recorder.witness.send(message(BORN, struct.pack("<QQ", 7, 1000)))
+        recorder.witness.send(birth(7, 1000, name=b"ex_1"))
         recorder.send(note(SECURITY, "denied", {"call": "mount"}))
         assert recorder.finish("ex_1", status="success", labels={"a": "é"})[:2][0] == 0
-        recorder.witness.send(death(7, memory=12345))
+        recorder.witness.send(death(7, memory=12345, name=b'no id"'))
         assert recorder.end() == (0, "")
     found = lines(history)
     assert check_chain(history) == len(found) == 5
     assert sorted((line["from"], line["kind"], line["event"], line["id"]) for line in found) == [
-        ("spawner", "audit", "born", ""), ("spawner", "audit", "died", ""), ("worker", "execution", "finish", "ex_1"),
+        ("spawner", "audit", "born", "ex_1"), ("spawner", "audit", "died", ""), ("worker", "execution", "finish", "ex_1"),
         ("worker", "execution", "open", "ex_1"), ("worker", "security", "denied", "")]
     assert [line["seq"] for line in found] == [1, 2, 3, 4, 5]
     assert next(line for line in found if line["event"] == "died")["body"]["memory_peak_bytes"] == 12345

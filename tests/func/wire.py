@@ -6,7 +6,7 @@ import os
 import socket
 import struct
 
-VERSION = 6
+VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
 CONTAINER, PROCESS = 0, 1
@@ -29,7 +29,7 @@ def words(*items):
 
 
 def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
-               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), n_layers=None, **limits):
+               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), n_layers=None, name=b"", **limits):
     """binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
@@ -38,7 +38,7 @@ def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tie
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
     body += struct.pack("<I", len(layers) if n_layers is None else n_layers) + bytes(layers)
-    return body + text(directory) + words(*argv) + words(*env)
+    return body + text(name) + text(directory) + words(*argv) + words(*env)
 
 
 def order(*identity, **fields):

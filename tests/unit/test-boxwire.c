@@ -274,6 +274,32 @@ static void test_host_comes_back(void **state)
 	assert_string_equal(back.scratch, host.scratch);
 }
 
+static void test_now_comes_back(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	const struct nc_box_now now = {.id = 4,
+		.cpu_us = 5,
+		.made = 6,
+		.made_ns = 7,
+		.frozen = true,
+		.so_far = {.id = 4, .usage.cpu_user_us = 8, .n_denied = 1, .denied = {{165, 3}}}};
+	struct nc_box_now back = {0};
+	struct nc_wire_in in;
+	uint32_t size;
+
+	(void)state;
+	nc_wire_begin(&out, NC_BOX_TOLD);
+	nc_boxwire_put_now(&out, &now);
+	size = (uint32_t)(out.buf.size - 8);
+	memcpy(out.buf.data + 4, &size, sizeof(size));
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_now(&in, &back);
+	assert_int_equal(nc_wire_close(&in), 0);
+	assert_true(back.id == 4 && back.cpu_us == 5 && back.made == 6 && back.made_ns == 7);
+	assert_true(back.frozen && back.so_far.id == 4 && back.so_far.usage.cpu_user_us == 8);
+	assert_true(back.so_far.n_denied == 1 && back.so_far.denied[0].count == 3);
+}
+
 static void test_end_comes_back(void **state)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
@@ -353,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_neutral_orders),
 		cmocka_unit_test(test_start_comes_back),
 		cmocka_unit_test(test_host_comes_back),
+		cmocka_unit_test(test_now_comes_back),
 		cmocka_unit_test(test_end_comes_back),
 		cmocka_unit_test(test_more_denials_than_are_kept_are_refused),
 	};

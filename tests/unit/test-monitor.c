@@ -130,6 +130,42 @@ static void test_sample_of_a_tree(void **state)
 	end_pair(pid, child);
 }
 
+/* Who has touched it has four children that share it, and they are counted as one. */
+static void test_memory_that_forks_share_counts_once(void **state)
+{
+	cleanup_monitor struct nc_monitor *monitor = NULL;
+	struct nc_monitor_sample sample;
+	struct nacre_err err;
+	pid_t children[4], pid;
+	int ready[2];
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		touch(60 * MIB);
+		for (size_t i = 0; i < 4; i++) {
+			children[i] = fork();
+			if (children[i] == 0)
+				stay();
+		}
+		if (write(ready[1], children, sizeof(children)) != sizeof(children))
+			_exit(1);
+		stay();
+	}
+	assert_int_equal(read(ready[0], children, sizeof(children)), sizeof(children));
+	(void)close(ready[0]);
+	(void)close(ready[1]);
+	assert_int_equal(nc_monitor_start_processes(&pid, 1, 8, &monitor, &err), 0);
+	assert_int_equal(nc_monitor_sample(monitor, &sample), 0);
+	assert_int_equal(sample.processes, 5);
+	assert_in_range(sample.memory_bytes, 60 * MIB, 90 * MIB);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(kill(children[i], SIGKILL), 0);
+	end(pid);
+}
+
 static void test_an_orphan_that_was_seen_stays(void **state)
 {
 	cleanup_monitor struct nc_monitor *monitor = NULL;
@@ -551,6 +587,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_sample_of_a_tree),
+		cmocka_unit_test(test_memory_that_forks_share_counts_once),
 		cmocka_unit_test(test_an_orphan_that_was_seen_stays),
 		cmocka_unit_test(test_cpu_use),
 		cmocka_unit_test(test_ring),

@@ -94,10 +94,53 @@ static void a_rate_is_that_of_the_fastest_second(void **state)
 	assert_true(rate.peak > 4000);
 }
 
+static void forks_are_never_more_than_there_were(void **state)
+{
+	const uint64_t second = 1000000000, tenth = second / 10;
+	struct nc_forks forks = {0};
+
+	(void)state;
+	/* 214 a second for 19 s, of whom mostly only the one that makes them is seen */
+	nc_forks_add(&forks, 0, 0, 0);
+	nc_forks_add(&forks, 0, 0, 0);
+	nc_forks_add(&forks, 19 * second, 19 * 214, 0);
+	assert_in_range(forks.peak, 213, 214);
+	nc_forks_add(&forks, 0, 0, 0);
+	nc_forks_add(&forks, 20 * second, 20 * 214, 0);
+	assert_in_range(forks.peak, 213, 214);
+	/* a burst is what it was, and not what it would have been in a whole second */
+	nc_forks_add(&forks, 20 * second + tenth, 20 * 214 + 900, 0);
+	assert_int_equal(forks.peak, 900);
+	nc_forks_add(&forks, 20 * second + 9 * tenth, 20 * 214 + 1200, 0);
+	assert_int_equal(forks.peak, 1200);
+	/* numbers that begin again say nothing of how many there were */
+	nc_forks_add(&forks, 22 * second, 5, 0);
+	nc_forks_add(&forks, 24 * second, 2005, 0);
+	assert_int_equal(forks.peak, 1200);
+	nc_forks_add(&forks, UINT64_MAX, UINT64_MAX, UINT64_MAX);
+	assert_int_equal(forks.peak, 1200);
+}
+
+static void refused_forks_are_none(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct nc_forks forks = {0};
+
+	(void)state;
+	/* the kernel gives each that it refuses a number too */
+	nc_forks_add(&forks, second, 5010, 5000);
+	assert_int_equal(forks.peak, 10);
+	/* how many of those were before the last one is not known: none is the least */
+	nc_forks_add(&forks, 2 * second, 25030, 30000);
+	assert_int_equal(forks.peak, 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rate_is_that_of_the_fastest_second),
+		cmocka_unit_test(forks_are_never_more_than_there_were),
+		cmocka_unit_test(refused_forks_are_none),
 		cmocka_unit_test(nothing_is_no_threat),
 		cmocka_unit_test(thresholds_are_reached_and_not_exceeded),
 		cmocka_unit_test(the_worst_comes_first),
