@@ -5,6 +5,10 @@
 #include "egress/reason.h"
 #include "engine/execution.h"
 
+/* The alert to which the policy responds most, and how; NULL: to none. */
+enum nc_policy_response nc_vigil_judge(const struct nc_terms *terms, const struct nc_alert *alerts,
+	size_t count, const struct nc_alert **ret_worst);
+
 /* Its program begins; without memory for it nobody looks before the end. */
 void nc_vigil_begin(struct nc_execution *execution);
 
