@@ -48,10 +48,10 @@ def sandbox(daemon):
     made.ask("DELETE")
 
 
-def metrics(daemon):
+def metrics(daemon, key=None):
     """Each series by its name and labels."""
     found = {}
-    for line in daemon.get("/metrics").body.decode().splitlines():
+    for line in daemon.get("/metrics", key=key).body.decode().splitlines():
         if not line.startswith("#"):
             name, _, value = line.rpartition(" ")
             found[name] = float(value)
