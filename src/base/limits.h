@@ -125,6 +125,8 @@
 #define NC_RECORD_OPEN_MAX 2048U
 /* Executions that have ended and wait for the recorder; no other is begun then. */
 #define NC_RECORD_BEHIND_MAX 128U
+/* Lines beside those of executions that wait for the next recorder. */
+#define NC_RECORD_NOTES_MAX 1024U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* So much of one is written at a time, if it comes in parts. */

@@ -44,6 +44,14 @@ struct waiting {
 	struct waiting *next;
 };
 
+/* What is noted while there is no recorder. */
+struct note {
+	struct note *next;
+	enum nc_record_kind kind;
+	const char *event; /* a name of ours */
+	char *text;
+};
+
 struct nc_chronicle {
 	uv_loop_t *loop;
 	struct nc_record *record;
@@ -54,8 +62,10 @@ struct nc_chronicle {
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
 	size_t n_ended;				/* that are in either list */
-	size_t n_large;				/* of those that are asked */
-	size_t n_open; /* executions that have begun and not ended, as the recorder knows them */
+	struct note *notes, **notes_end;
+	size_t n_notes;
+	size_t n_large; /* of those that are asked */
+	size_t n_open;	/* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
 	bool silent; /* the one before did not answer, and this one has not said welcome */
 	uv_timer_t *patience;
@@ -390,6 +400,57 @@ static void on_answer(void *context, int events)
 	send_waiting(chronicle);
 }
 
+/* ---- what is noted beside executions ---- */
+
+static void complain(const struct nc_chronicle *chronicle)
+{
+	if (chronicle->say)
+		chronicle->say("Something that happened could not be recorded");
+}
+
+/* Sends it, or keeps it for the next recorder. */
+static int send_note(struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event,
+	const char *text)
+{
+	int r = chronicle->gone ? -EPIPE : nc_record_note(chronicle->record, kind, event, text);
+	struct note *note;
+
+	if (r != -EPIPE || !chronicle->returns)
+		return chronicle->gone ? 0 : r;
+	note = chronicle->n_notes < NC_RECORD_NOTES_MAX ? calloc(1, sizeof(*note)) : NULL;
+	if (!note || !(note->text = strdup(text))) {
+		free(note);
+		return -ENOMEM;
+	}
+	note->kind = kind;
+	note->event = event;
+	*chronicle->notes_end = note;
+	chronicle->notes_end = &note->next;
+	chronicle->n_notes++;
+	return 0;
+}
+
+static struct note *take_notes(struct nc_chronicle *chronicle)
+{
+	struct note *notes = take_ptr(chronicle->notes);
+
+	chronicle->notes_end = &chronicle->notes;
+	chronicle->n_notes = 0;
+	return notes;
+}
+
+/* To the recorder that has come; or it dies as well, and they wait again. */
+static void send_notes(struct nc_chronicle *chronicle, bool forget)
+{
+	for (struct note *next, *note = take_notes(chronicle); note; note = next) {
+		next = note->next;
+		if (!forget && send_note(chronicle, note->kind, note->event, note->text) < 0)
+			complain(chronicle);
+		free(note->text);
+		free(note);
+	}
+}
+
 int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
 {
 	struct nacre_err ignored = {0};
@@ -412,6 +473,7 @@ int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
 
 void nc_chronicle_resume(struct nc_chronicle *chronicle)
 {
+	send_notes(chronicle, false);
 	for (struct waiting *waiting = chronicle->waiting; waiting; waiting = waiting->next)
 		nc_chronicle_begin(chronicle, waiting->execution);
 	send_waiting(chronicle);
@@ -432,6 +494,7 @@ int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
 			.say = say};
 		chronicle->asked_end = &chronicle->asked;
 		chronicle->waiting_end = &chronicle->waiting;
+		chronicle->notes_end = &chronicle->notes;
 		chronicle->patience = calloc(1, sizeof(*chronicle->patience));
 		if (chronicle->patience)
 			r = nc_poll_new(loop, record->fd, UV_READABLE, on_answer, chronicle,
@@ -463,6 +526,7 @@ void nc_chronicle_free(struct nc_chronicle *chronicle)
 		return;
 	chronicle->returns = false;
 	lose(chronicle);
+	send_notes(chronicle, true);
 	chronicle->record->mail.waits = NULL;
 	uv_close((uv_handle_t *)chronicle->patience, close_timer);
 	free(chronicle);
@@ -562,38 +626,34 @@ static char *times_of(const struct nc_execution *execution, const json_t *reply)
 	return performance ? json_dumps(performance, JSON_COMPACT) : NULL;
 }
 
-/* What was refused, in a line of its own. */
-static void note(
-	struct nc_chronicle *chronicle, const struct nc_execution *execution, const json_t *reply)
+void nc_chronicle_warn(struct nc_chronicle *chronicle, const char *id, const json_t *told)
 {
-	const json_t *denials = json_object_get(reply, "denials");
-	const json_t *alerts = json_object_get(reply, "alerts");
-	bool blocked = nc_streq(json_string_value(json_object_get(reply, "status")), "blocked");
+	const json_t *denials = json_object_get(told, "denials");
+	const json_t *alerts = json_object_get(told, "alerts");
+	bool blocked = nc_streq(json_string_value(json_object_get(told, "status")), "blocked");
 	const char *event = json_array_size(alerts) > 0 ? "alert" : blocked ? "blocked" : "denied";
 	cleanup_json json_t *security = NULL;
 	cleanup_free char *text = NULL;
 
 	if (!blocked && json_array_size(denials) == 0 && json_array_size(alerts) == 0)
 		return;
-	security = json_pack("{s:s, s:O, s:O, s:O, s:O}", "id", execution->id, "error",
-		json_object_get(reply, "error"), "risk", json_object_get(reply, "risk"), "denials",
-		denials, "alerts", alerts);
+	security = json_pack("{s:s, s:O, s:O, s:O, s:O, s:O*, s:O*}", "id", id, "error",
+		json_object_get(told, "error"), "risk", json_object_get(told, "risk"), "denials",
+		denials, "alerts", alerts, "sandbox", json_object_get(told, "sandbox"), "tenant",
+		json_object_get(told, "tenant"));
 	text = security ? json_dumps(security, JSON_COMPACT) : NULL;
-	if (text) /* if the recorder is gone the line itself tells */
-		(void)nc_record_note(chronicle->record, NC_RECORD_SECURITY, event, text);
+	if (!text || send_note(chronicle, NC_RECORD_SECURITY, event, text) < 0)
+		complain(chronicle);
 }
 
 void nc_chronicle_note(
 	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body)
 {
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-	int r = text ? 0 : -ENOMEM;
 
 	json_decref(body);
-	if (chronicle && r == 0 && !chronicle->gone)
-		r = nc_record_note(chronicle->record, kind, event, text);
-	if (chronicle && r < 0 && chronicle->say)
-		chronicle->say("Something that happened in a sandbox could not be recorded");
+	if (chronicle && (!text || send_note(chronicle, kind, event, text) < 0))
+		complain(chronicle);
 }
 
 void nc_chronicle_end(
@@ -614,7 +674,7 @@ void nc_chronicle_end(
 		.body = body,
 		.times = times_of(execution, reply),
 		.large = nc_execution_is_large(execution)};
-	note(chronicle, execution, reply);
+	nc_chronicle_warn(chronicle, execution->id, reply);
 	*chronicle->waiting_end = waiting;
 	chronicle->waiting_end = &waiting->next;
 	send_waiting(chronicle);

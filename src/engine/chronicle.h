@@ -44,9 +44,14 @@ void nc_chronicle_free(struct nc_chronicle *chronicle);
 /* An execution is taken; nothing happens if that was told before. */
 void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *execution);
 
-/* Something beside executions; takes over the body. Without a recorder nothing is noted. */
+/* Something beside executions; takes over the body. It waits for the next recorder if there is
+ * one to come; without, nothing is noted. */
 void nc_chronicle_note(
 	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body);
+
+/* What was refused to one that has ended and what was noticed of it, if anything, in a line of kind
+ * security. told: its reply, or what is told of a command. */
+void nc_chronicle_warn(struct nc_chronicle *chronicle, const char *id, const json_t *told);
 
 /* The line of one that has ended with this reply: facts and digests. NULL: no memory. */
 char *nc_chronicle_line(const struct nc_execution *execution, const json_t *reply);

@@ -51,6 +51,12 @@ void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body)
 	nc_chronicle_note(engine->chronicle, NC_RECORD_AUDIT, event, body);
 }
 
+void nc_engine_warn(struct nc_engine *engine, const char *id, const json_t *told)
+{
+	if (engine->chronicle)
+		nc_chronicle_warn(engine->chronicle, id, told);
+}
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine)
 {
 	return engine->hub;
@@ -322,10 +328,10 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struc
 	struct nacre_err *err)
 {
 	struct nc_execution *execution = calloc(1, sizeof(*execution));
+	int r;
 
 	if (!execution || is_full(engine, request->tenant)) {
-		int r = execution ? -EAGAIN : -ENOMEM;
-
+		r = execution ? -EAGAIN : -ENOMEM;
 		free(execution);
 		nc_request_done(request);
 		return r == -EAGAIN
@@ -350,6 +356,11 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struc
 		return nc_err_set(err, -EIO, "Make an id");
 	}
 	nc_execution_prepare(execution, study);
+	r = listener->admit ? listener->admit(listener->context, &execution->limits) : 0;
+	if (r < 0) {
+		nc_execution_free(execution);
+		return nc_err_set(err, r, "It may not have what it asks for");
+	}
 	if (!execution->status && nc_results_wants(execution)) {
 		execution->looks = true;
 		nc_engine_aside(execution, true, nc_results_find, on_looked);
@@ -391,11 +402,6 @@ bool nc_execution_has_begun(const struct nc_execution *execution)
 uint64_t nc_execution_box(const struct nc_execution *execution)
 {
 	return execution->last_box_id;
-}
-
-const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution)
-{
-	return &execution->limits;
 }
 
 void nc_engine_reconfigure(

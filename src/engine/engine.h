@@ -53,6 +53,11 @@ struct nc_engine_setup {
 /* Who is told of an execution. All calls come from the loop. */
 struct nc_listener {
 	void *context;
+	/*
+	 * From nc_engine_submit(), which has worked out its limits and done nothing else for it: 0,
+	 * or the -errno that is its result. Or NULL.
+	 */
+	int (*admit)(void *context, const struct nc_box_limits *limits);
 	/* what the program prints, as it comes; or NULL */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* what is being done before the program can run, for people; or NULL */
@@ -82,7 +87,8 @@ void nc_engine_free(struct nc_engine *engine);
  * Takes over the request, whatever comes of it. study: what was found out about its steps, in
  * their order, which is taken out of it; NULL: that is done now, and takes its time. input_fd: read
  * from for the input of the first step if it names none; stays the caller's; or -EBADF. Not before
- * the return of this function is the listener called. -EAGAIN: the queue is full; -ENOMEM.
+ * the return of this function is the listener called, but for admit. -EAGAIN: the queue is full;
+ * -ENOMEM.
  */
 int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
 	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
@@ -99,9 +105,8 @@ void nc_engine_cancel(struct nc_execution *execution);
 /* Its id, as in the reply; valid until done(). */
 const char *nc_execution_id(const struct nc_execution *execution);
 
-/* Whether it has a box, or will never need one; and what it is allowed. Valid until done(). */
+/* Whether it has a box, or will never need one. Valid until done(). */
 bool nc_execution_has_begun(const struct nc_execution *execution);
-const struct nc_box_limits *nc_execution_limits(const struct nc_execution *execution);
 
 /* The number of the last box that it had; 0: none. Valid in done(), too. */
 uint64_t nc_execution_box(const struct nc_execution *execution);

@@ -97,7 +97,7 @@ static void on_told(void *context, const struct nc_box_now *now)
 	step->so_far = now->so_far;
 	nc_rate_add(&step->memory_rate, nc_clock_ns(), now->memory_bytes);
 	nc_forks_add(&step->forks, now->made_ns, now->made, now->so_far.usage.pids_refused);
-	nc_vigil_judge(execution);
+	nc_vigil_look(execution);
 }
 
 static void on_progress(void *context, const char *text)

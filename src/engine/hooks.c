@@ -223,6 +223,15 @@ int nc_hooks_check_env(const struct nc_terms *terms, const struct nc_request_pai
 	return tell(&refused, err);
 }
 
+int nc_hooks_list_env(
+	const struct nc_terms *terms, const struct nc_request_pairs *env, json_t *denials)
+{
+	struct refused refused = {.terms = terms, .denials = denials};
+
+	look_at_env(&refused, env, NULL);
+	return refused.error;
+}
+
 int nc_hooks_check_request(const struct nc_execution *execution, struct nacre_err *err)
 {
 	struct refused refused = {.terms = execution->terms};

@@ -37,6 +37,9 @@ void nc_hooks_variable(const struct nc_execution *execution, const struct nc_ste
 /* Whether the policy lets a caller set these variables: -EPERM names the first that it refuses. */
 int nc_hooks_check_env(const struct nc_terms *terms, const struct nc_request_pairs *env,
 	const struct nc_request_secrets *secrets, struct nacre_err *err);
+/* All that it refuses, in the list. 0 or -ENOMEM. */
+int nc_hooks_list_env(
+	const struct nc_terms *terms, const struct nc_request_pairs *env, json_t *denials);
 int nc_hooks_check_request(const struct nc_execution *execution, struct nacre_err *err);
 
 /* Adds all that it refuses to denials; -ENOMEM. */

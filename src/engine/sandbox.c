@@ -205,8 +205,7 @@ void nc_sandbox_gone(struct nc_sandbox *sandbox)
 	sandbox->lives = false;
 	nc_processes_lose(sandbox);
 	if (all->gate.release)
-		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits,
-			(double)sandbox->cpu_us / 1e6);
+		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits);
 	note(sandbox, "sandbox.gone");
 	answer_stats(sandbox, NULL);
 	nc_sandbox_free(sandbox);
@@ -509,6 +508,16 @@ size_t nc_sandboxes_count(const struct nc_sandboxes *all)
 	return all->count;
 }
 
+void nc_sandboxes_load(const struct nc_sandboxes *all, struct nc_sandboxes_load *ret_load)
+{
+	*ret_load = (struct nc_sandboxes_load){.sandboxes = all->count};
+	for (const struct nc_sandbox *s = all->list; s; s = s->next) {
+		ret_load->commands += s->n_running;
+		ret_load->memory_bytes += s->limits.memory_bytes;
+		ret_load->cpu_milli += s->limits.cpu_milli;
+	}
+}
+
 const char *nc_sandbox_id(const struct nc_sandbox *sandbox)
 {
 	return sandbox->id;
@@ -700,6 +709,8 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 
 		if (s->lives && s->saved_ns != s->used_ns)
 			nc_sandbox_save(s);
+		for (struct nc_process *p = s->processes; p; p = p->next)
+			nc_process_look(p);
 		if (s->lives &&
 			(now >= s->deadline_ns || (s->spec.idle_ms.given && s->n_running == 0 &&
 							  s->n_tasks == s->n_idling && !s->paused &&

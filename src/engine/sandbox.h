@@ -29,16 +29,20 @@ struct nc_sandboxes_setup {
 /* Takes up what the worker before has left, which runs the loop. */
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes);
 
-/* Who may have one: asked when its limits are known, and told when it has gone. */
+/* Who may have one: asked when its limits are known, and told when it has gone; the same of its
+ * commands. */
 struct nc_sandboxes_gate {
 	void *context;
 	/* 0, or -errno with err */
 	int (*admit)(void *context, const char *tenant, const struct nc_box_limits *limits,
 		struct nacre_err *err);
-	void (*release)(void *context, const char *tenant, const struct nc_box_limits *limits,
-		double cpu_seconds);
+	void (*release)(void *context, const char *tenant, const struct nc_box_limits *limits);
 	/* there is one already, of the worker before */
 	void (*resume)(void *context, const char *tenant, const struct nc_box_limits *limits);
+	/* whether one more command may begin: 0, or -errno with err */
+	int (*admit_command)(void *context, const char *tenant, struct nacre_err *err);
+	/* one has ended, or the policy refused it; told: what everybody is told of it */
+	void (*command_ended)(void *context, const char *tenant, const json_t *told);
 };
 
 void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
@@ -50,6 +54,14 @@ void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
 void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
 
 size_t nc_sandboxes_count(const struct nc_sandboxes *sandboxes);
+
+/* What there is, and what all of them are allowed. */
+struct nc_sandboxes_load {
+	size_t sandboxes, commands;
+	uint64_t memory_bytes, cpu_milli;
+};
+
+void nc_sandboxes_load(const struct nc_sandboxes *sandboxes, struct nc_sandboxes_load *ret_load);
 
 /*
  * Makes one; made follows, from the loop: with the sandbox, or with why there is none. -EINVAL with

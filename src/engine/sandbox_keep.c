@@ -21,14 +21,13 @@
 
 static json_t *note_of(const struct nc_sandbox *sandbox)
 {
-	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:I, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:o}",
 		"kind", "sandbox", "id", sandbox->id, "tenant", sandbox->tenant, "created",
 		sandbox->created, "spec", sandbox->spec.source, "network", sandbox->network,
 		"trusted", sandbox->spec.network.trusted, "box", (json_int_t)sandbox->box_id,
 		"lives", sandbox->lives && !sandbox->filling, "ends", sandbox->ends, "paused",
 		sandbox->paused, "deadline", (json_int_t)sandbox->deadline_ns, "used",
-		(json_int_t)sandbox->used_ns, "cpu", (json_int_t)sandbox->cpu_us, "placeholders",
+		(json_int_t)sandbox->used_ns, "placeholders",
 		nc_access_placeholders(sandbox->access));
 }
 
@@ -66,13 +65,16 @@ static json_t *end_of(const struct nc_process *process)
 
 static json_t *note_of_process(const struct nc_process *process, json_t *end)
 {
-	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s}",
+	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s, "
+			 "s:b, s:b, s:i, s:O?, s:O?}",
 		"kind", "process", "sandbox", process->sandbox->id, "id", process->id, "command",
 		process->command, "started", process->started, "terminal", process->terminal,
 		"background", process->background, "interactive", process->interactive, "hungry",
 		process->hungry, "box", (json_int_t)process->box_id, "birth",
 		(json_int_t)process->birth_ns, "bytes", (json_int_t)process->output_bytes, "end",
-		end, "failure", process->failure.message);
+		end, "failure", process->failure.message, "unborn", process->unborn, "blocked",
+		process->blocked, "risk", (int)process->risk, "denials", process->denials, "alerts",
+		process->alerts);
 }
 
 void nc_process_save(struct nc_process *process)
@@ -113,6 +115,14 @@ static bool flag_of(const json_t *note, const char *key)
 	return json_is_true(json_object_get(note, key));
 }
 
+/* A reference of the caller's; NULL: it has none. */
+static json_t *list_of(const json_t *note, const char *key)
+{
+	json_t *list = json_object_get(note, key);
+
+	return json_is_array(list) ? json_incref(list) : NULL;
+}
+
 /* Its spec, as it was asked for and as its network was changed since. */
 static int read_spec(struct nc_sandbox *sandbox, const json_t *note)
 {
@@ -150,7 +160,6 @@ static void recall_sandbox(void *context, uint32_t page, const json_t *note)
 	sandbox->lives = flag_of(note, "lives");
 	sandbox->ends = flag_of(note, "ends");
 	sandbox->paused = flag_of(note, "paused");
-	sandbox->cpu_us = number_of(note, "cpu");
 	if (read_spec(sandbox, note) < 0 ||
 		nc_sandbox_settle(sandbox, json_object_get(note, "placeholders"), &err) < 0) {
 		const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
@@ -208,6 +217,12 @@ static int read_process(struct nc_process *process, const json_t *note)
 	process->hungry = flag_of(note, "hungry");
 	process->output_bytes = number_of(note, "bytes");
 	process->awaited = !json_is_string(end);
+	process->unborn = flag_of(note, "unborn");
+	process->blocked = flag_of(note, "blocked");
+	if (number_of(note, "risk") < NC_SEVERITY_MAX)
+		process->risk = (enum nc_severity)number_of(note, "risk");
+	process->denials = list_of(note, "denials");
+	process->alerts = list_of(note, "alerts");
 	if (*text_of(note, "failure"))
 		nc_err_set(&process->failure, -EIO, "%s", text_of(note, "failure"));
 	if (!process->awaited)

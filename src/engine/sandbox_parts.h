@@ -11,6 +11,7 @@
 #include "engine/sandbox.h"
 #include "engine/sandbox_spec.h"
 #include "policy/book.h"
+#include "policy/threat.h"
 
 /* Processes of one sandbox that run at once, and that have ended and are still known. */
 #define NC_SANDBOX_RUNNING_MAX 32U
@@ -45,6 +46,16 @@ struct nc_process {
 	uint64_t output_bytes, birth_ns;
 	struct nc_box_end end;
 	struct nacre_err failure;
+	bool unborn;	 /* it never ran: its end says nothing */
+	bool blocked;	 /* the policy refused or ended it, for the failure's reason */
+	bool paused_for; /* the sandbox was paused for what it did */
+	json_t *denials; /* of what its text would do; NULL: none */
+	json_t *alerts;	 /* once it has ended; NULL: none */
+	enum nc_severity risk;
+	struct nc_rate output_rate, memory_rate; /* while it runs */
+	struct nc_forks forks;
+	struct nc_box_end so_far; /* as it was told last */
+	size_t decoys_touched;
 };
 
 struct nc_sandbox {
@@ -77,7 +88,6 @@ struct nc_sandbox {
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
 	size_t n_idling;	       /* of the tasks */
-	uint64_t cpu_us;	       /* of commands that have ended */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };
 
@@ -138,6 +148,20 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption);
 void nc_process_lose(struct nc_process *process);
 
 void nc_process_free(struct nc_process *process);
+
+/* Takes what was found out about its text. 0 or -ENOMEM. */
+int nc_process_take_study(struct nc_process *process, const struct nc_study_text *found);
+
+/* It is refused for err: what is said of ends is said, and it is freed. */
+void nc_process_refuse(struct nc_process *process, const struct nc_process_spec *spec,
+	const struct nacre_err *err);
+
+/* It has ended: what that moves, for everybody; before anybody who waits for it is told. */
+void nc_process_account(struct nc_process *process);
+
+/* Once a second while it runs: the threat detector looks at it. */
+void nc_process_look(struct nc_process *process);
+void nc_process_told(void *context, const struct nc_box_now *now);
 
 /* Nobody of this context is told any more. */
 void nc_process_forget(struct nc_process *process, const void *context);

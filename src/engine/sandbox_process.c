@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "box/outcome.h"
@@ -20,8 +19,6 @@
 #define FILES_MEMORY (64ULL << 20)
 /* Of what nacre-files says is wrong. */
 #define SAID_MAX 400U
-/* Of a command in the journal; longer ones are there by their digest. */
-#define RECORDED_MAX 8192U
 
 int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
 	struct nacre_err *err)
@@ -58,6 +55,8 @@ void nc_process_free(struct nc_process *process)
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		nc_output_done(&process->output[i]);
 	json_decref(process->command);
+	json_decref(process->denials);
+	json_decref(process->alerts);
 	free(process->input);
 	free(process);
 }
@@ -243,31 +242,6 @@ void nc_process_listen(struct nc_process *process, const struct nc_process_liste
 		process->listener[i] = *listener;
 }
 
-/* One line in the journal, before anybody is told: the command, if it is not too long, and how it
- * ended. */
-static void record(const struct nc_process *process)
-{
-	const struct nc_sandbox *sandbox = process->sandbox;
-	cleanup_free char *text = json_dumps(process->command, JSON_COMPACT | JSON_ENCODE_ANY);
-	unsigned char digest[NC_SHA256_SIZE];
-	char hex[NC_SHA256_HEX_SIZE];
-	json_t *body = nc_process_json(process, false);
-
-	if (!text || !body) {
-		json_decref(body);
-		body = NULL; /* which is said */
-	} else {
-		nc_sha256(text, strlen(text), digest);
-		nc_sha256_hex(digest, hex);
-		(void)json_object_set_new(body, "sha256", json_string(hex));
-		(void)json_object_set_new(body, "sandbox", json_string(sandbox->id));
-		(void)json_object_set_new(body, "tenant", json_string(sandbox->tenant));
-		if (strlen(text) > RECORDED_MAX)
-			(void)json_object_del(body, "command");
-	}
-	nc_engine_note(sandbox->all->setup.engine, "sandbox.command", body);
-}
-
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -277,17 +251,17 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->running = NULL;
 	process->output_bytes = output_bytes;
 	process->end = *end;
+	process->unborn = failure != NULL;
 	if (sandbox->ends && (failure || end->signal == SIGKILL))
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	else if (failure)
 		process->failure = *failure;
-	else if (process->starved && end->signal == SIGKILL)
+	else if (process->starved && !process->blocked && end->signal == SIGKILL)
 		nc_err_set(&process->failure, -EIO,
 			"The daemon died before the command had all of its input");
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
-	sandbox->cpu_us += end->usage.cpu_user_us + end->usage.cpu_system_us;
-	record(process);
+	nc_process_account(process);
 	nc_process_save(process); /* before anybody is told: it is not to be taken back */
 	nc_sandbox_save(sandbox);
 	tell_end(process);
@@ -440,6 +414,8 @@ static struct nc_command_spec spec_of(struct nc_process *process)
 		.take = process->page ? on_take : NULL,
 		.printed = on_printed,
 		.writable = on_writable,
+		/* else what is told of the box is of all of it */
+		.told = nc_sandbox_is_home(process->sandbox) ? nc_process_told : NULL,
 		.ended = on_ended};
 }
 
@@ -469,6 +445,29 @@ static int start(struct nc_process *process, struct nc_box_order *order, struct 
 	return 0;
 }
 
+/* Whether its tenant and the policy allow it. What the policy refuses is told of as what ran is. */
+static int allow(struct nc_sandbox *sandbox, const struct nc_process_spec *spec,
+	const struct nc_study_text *found, struct nacre_err *err)
+{
+	const struct nc_sandboxes_gate *gate = &sandbox->all->gate;
+	int r = gate->admit_command ? gate->admit_command(gate->context, sandbox->tenant, err) : 0;
+	struct nc_process *process;
+
+	if (r == 0)
+		r = judge(sandbox, spec, found, err);
+	if (r != -EPERM)
+		return r;
+	process = nc_process_new(sandbox, spec);
+	if (!process)
+		return nc_err_errno(err, -ENOMEM, "Record the command");
+	if (nc_process_take_study(process, found) == 0) {
+		nc_process_refuse(process, spec, err);
+		return r;
+	}
+	nc_process_free(process);
+	return nc_err_errno(err, -ENOMEM, "Record the command");
+}
+
 int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_study_text *found,
 	const struct nc_process_listener *listener, struct nc_process **ret_process,
 	struct nc_faults *faults, struct nacre_err *err)
@@ -483,7 +482,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	if (r == -EINVAL)
 		return r;
 	if (r == 0)
-		r = judge(sandbox, &spec, found, err);
+		r = allow(sandbox, &spec, found, err);
 	/* such a box was made without terminals, and the spawner ends who asks for one then */
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(
@@ -506,7 +505,9 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 		return err->code < 0 ? r : nc_err_errno(err, r, "Read the request");
 	take_wishes(&spec, &order);
 	process = nc_process_new(sandbox, &spec);
-	r = process ? fill_words(sandbox, &spec, &argv, &env) : -ENOMEM;
+	r = process ? nc_process_take_study(process, found) : -ENOMEM;
+	if (r == 0)
+		r = fill_words(sandbox, &spec, &argv, &env);
 	order.argv = nc_word_view(&argv);
 	order.env = nc_word_view(&env);
 	if (r < 0)
@@ -573,8 +574,9 @@ uint64_t nc_process_pieces(const struct nc_process *process)
 static int add_end(const struct nc_process *process, json_t *object)
 {
 	const struct nc_box_end *end = &process->end;
-	bool failed = process->failure.code < 0;
-	json_t *none = json_null(), *denials = json_array();
+	bool failed = process->failure.code < 0, ran = !process->unborn;
+	json_t *none = json_null();
+	json_t *denials = process->denials ? json_copy(process->denials) : json_array();
 	char why[sizeof(process->failure.message)] = "";
 	int r = 0;
 
@@ -582,22 +584,28 @@ static int add_end(const struct nc_process *process, json_t *object)
 		(void)snprintf(why, sizeof(why), "%s", process->failure.message);
 	else
 		nc_denials_explain(end, why, sizeof(why));
-	r |= json_object_set_new(
-		object, "status", json_string(failed ? "error" : nc_outcome_status(end)));
+	r |= json_object_set_new(object, "status",
+		json_string(process->blocked			   ? "blocked"
+			    : process->failure.code == -ECONNRESET ? "lost"
+			    : failed				   ? "error"
+								   : nc_outcome_status(end)));
 	r |= json_object_set_new(object, "exit_code", failed ? none : nc_outcome_code(end));
 	r |= json_object_set_new(object, "signal", failed ? none : nc_outcome_signal(end));
 	r |= json_object_set_new(object, "error", *why ? nc_json_text(why, strlen(why)) : none);
-	r |= failed ? 0 : nc_denials_add_end(denials, end);
+	r |= ran ? nc_denials_add_end(denials, end) : 0;
 	r |= json_object_set_new(object, "denials", denials);
-	if (!failed)
+	r |= json_object_set_new(
+		object, "alerts", process->alerts ? json_incref(process->alerts) : json_array());
+	r |= json_object_set_new(object, "risk", json_string(nc_severity_names[process->risk]));
+	if (ran)
 		r |= json_object_set_new(object, "strength",
 			nc_outcome_strength(
 				&nc_engine_setup(process->sandbox->all->setup.engine)->spawn->host,
 				end));
-	if (!failed)
+	if (ran)
 		r |= json_object_set_new(object, "usage",
 			nc_outcome_usage(end, process->output_bytes, process->birth_ns));
-	if (!failed)
+	if (ran)
 		r |= json_object_set_new(object, "limits_hit", nc_outcome_hit(end));
 	return r;
 }
@@ -684,8 +692,9 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 void nc_process_lose(struct nc_process *process)
 {
 	process->awaited = false;
+	process->unborn = true;
 	nc_err_set(&process->failure, -EIO, "The daemon died before it had begun");
-	record(process);
+	nc_process_account(process);
 	nc_process_save(process);
 }
 
@@ -698,7 +707,7 @@ void nc_processes_lose(struct nc_sandbox *sandbox)
 		nc_command_disown(p->running);
 		p->running = NULL;
 		p->end.cause = NC_CAUSE_CANCEL;
-		record(p);
+		nc_process_account(p);
 		tell_end(p);
 	}
 }

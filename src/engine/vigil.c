@@ -13,12 +13,25 @@
 /* How long the end of what was killed may take to be told. */
 #define END_MS 5000
 
-static enum nc_policy_response response(
-	const struct nc_execution *execution, const struct nc_alert *alert)
+static enum nc_policy_response response(const struct nc_terms *terms, const struct nc_alert *alert)
 {
-	if (execution->terms->values.mode.number == NC_MODE_AUDIT)
+	if (terms->values.mode.number == NC_MODE_AUDIT)
 		return NC_RESPOND_REPORT;
-	return (enum nc_policy_response)execution->terms->values.respond[alert->severity].number;
+	return (enum nc_policy_response)terms->values.respond[alert->severity].number;
+}
+
+enum nc_policy_response nc_vigil_judge(const struct nc_terms *terms, const struct nc_alert *alerts,
+	size_t count, const struct nc_alert **ret_worst)
+{
+	enum nc_policy_response most = NC_RESPOND_REPORT;
+
+	*ret_worst = NULL;
+	for (size_t i = 0; i < count; i++)
+		if (response(terms, &alerts[i]) > most) {
+			*ret_worst = &alerts[i];
+			most = response(terms, *ret_worst);
+		}
+	return most;
 }
 
 static void end_it(struct nc_execution *execution, const char *did, const struct nc_alert *alert)
@@ -108,18 +121,13 @@ static void on_look(uv_timer_t *timer)
 	nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
 }
 
-void nc_vigil_judge(struct nc_execution *execution)
+void nc_vigil_look(struct nc_execution *execution)
 {
 	struct nc_alert alerts[NC_SIGNAL_MAX];
-	const struct nc_alert *worst = NULL;
-	enum nc_policy_response most = NC_RESPOND_REPORT;
+	const struct nc_alert *worst;
 	size_t count = nc_alerts_now(execution, alerts);
+	enum nc_policy_response most = nc_vigil_judge(execution->terms, alerts, count, &worst);
 
-	for (size_t i = 0; i < count; i++)
-		if (response(execution, &alerts[i]) > most) {
-			worst = &alerts[i];
-			most = response(execution, worst);
-		}
 	if (worst && may_respond(execution))
 		respond(execution, worst, most);
 }

@@ -5,11 +5,15 @@
 #include "egress/reason.h"
 #include "engine/execution.h"
 
+/* The alert to which the policy responds most, and how; NULL: to none. */
+enum nc_policy_response nc_vigil_judge(const struct nc_terms *terms, const struct nc_alert *alerts,
+	size_t count, const struct nc_alert **ret_worst);
+
 /* Its program begins; without memory for it nobody looks before the end. */
 void nc_vigil_begin(struct nc_execution *execution);
 
 /* What its box has used so far has been told. */
-void nc_vigil_judge(struct nc_execution *execution);
+void nc_vigil_look(struct nc_execution *execution);
 
 /* It is being ended: late is called if that takes too long. */
 void nc_vigil_expect_end(struct nc_execution *execution, void (*late)(uv_timer_t *timer));

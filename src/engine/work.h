@@ -27,6 +27,9 @@ bool nc_engine_ends(const struct nc_engine *engine);
 /* Notes something in the journal; takes over the body. */
 void nc_engine_note(struct nc_engine *engine, const char *event, json_t *body);
 
+/* Whatever was refused to a command that has ended, and whatever was noticed of it. */
+void nc_engine_warn(struct nc_engine *engine, const char *id, const json_t *told);
+
 struct nc_hub *nc_engine_hub(const struct nc_engine *engine);
 
 /* NULL: nothing is started ahead of need. */

@@ -141,3 +141,12 @@ void nc_forks_add(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_
 	}
 	forks->refused = refused;
 }
+
+void nc_forks_skip(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_t refused)
+{
+	*forks = (struct nc_forks){.since_ns = at_ns,
+		.before = made,
+		.refused_before = refused,
+		.refused = refused,
+		.peak = forks->peak};
+}

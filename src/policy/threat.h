@@ -53,6 +53,9 @@ struct nc_forks {
  */
 void nc_forks_add(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_t refused);
 
+/* They were not all its own: those up to now are not counted. */
+void nc_forks_skip(struct nc_forks *forks, uint64_t at_ns, uint64_t made, uint64_t refused);
+
 /* Whether a refused system call was aimed at what holds the box, by the rule of its denial. */
 bool nc_threat_is_wall(const char *rule);
 

@@ -16,6 +16,7 @@
 #include "engine/owner.h"
 #include "engine/request.h"
 #include "recorder/reserve.h"
+#include "server/account.h"
 #include "server/aides.h"
 #include "server/feed.h"
 #include "server/reply.h"
@@ -48,6 +49,7 @@ struct nc_job {
 	unsigned int flags;
 	struct nc_execution *execution; /* NULL: it has ended */
 	struct nc_quota_share share;
+	struct nc_exchange *asking; /* while it is submitted */
 	struct nc_trace trace;
 	char status[STATUS_SIZE]; /* of the reply; "": it has not ended */
 	json_t *reply;		  /* while it ends */
@@ -55,7 +57,6 @@ struct nc_job {
 	struct nc_feed feed;
 	struct waiter *waiters;
 	bool is_kept; /* its text counts */
-	bool refused; /* over its tenant's quota: nobody is told of it */
 };
 
 struct nc_jobs {
@@ -179,14 +180,6 @@ static void answer(struct waiter *waiter)
 	free(waiter);
 }
 
-static double cpu_seconds(const json_t *reply)
-{
-	const json_t *usage = json_object_get(reply, "usage");
-
-	return json_number_value(json_object_get(usage, "cpu_user_seconds")) +
-	       json_number_value(json_object_get(usage, "cpu_system_seconds"));
-}
-
 static void log_end(const struct nc_job *job)
 {
 	const json_t *error = json_object_get(json_object_get(job->reply, "receipt"), "error");
@@ -235,13 +228,8 @@ static void on_done(void *context, json_t *reply, struct nc_buf *text)
 				     "error", "Out of memory");
 	(void)snprintf(job->status, sizeof(job->status), "%s",
 		json_string_value(json_object_get(job->reply, "status")) ?: "internal_error");
-	nc_quota_close(
-		server->quotas, job->tenant, &job->share, cpu_seconds(job->reply), nc_clock_ns());
-	if (job->refused) {
-		forget_job(job);
-		return;
-	}
-	nc_metrics_execution(server->metrics, job->reply);
+	nc_quota_close(server->quotas, job->tenant, &job->share);
+	nc_account_end(server, NC_METRICS_OF_EXECUTION, job->tenant, job->reply);
 	nc_tracer_execution(server->tracer, &job->trace, job->id, box, job->reply);
 	log_end(job);
 	write_text(job, text);
@@ -353,18 +341,9 @@ static bool is_over_quota(
 	int r = nc_quota_check(server->quotas, &server->config->serve, exchange->caller.tenant,
 		share, nc_clock_ns(), &refusal);
 
-	if (r == 0)
-		return false;
-	if (r == -ERANGE) {
-		nc_problem(exchange, 400, "beyond_host", refusal.quota, "Ask for less",
-			NC_BEYOND_HOST, refusal.quota, (unsigned long long)refusal.limit);
-		return true;
-	}
-	nc_problem(exchange, 429, "quota", refusal.quota, "Try again later",
-		"The quota of the tenant is used up: %s is %" PRIu64,
-		refusal.quota ? refusal.quota : "tenants", refusal.limit);
-	nc_reply_retry(exchange, refusal.retry_seconds ? refusal.retry_seconds : 60);
-	return true;
+	if (r < 0)
+		nc_quota_answer(exchange, r, &refusal);
+	return r < 0;
 }
 
 static struct nc_job *job_new(
@@ -384,15 +363,25 @@ static struct nc_job *job_new(
 	return job;
 }
 
+/* It is asked for what it may have before it is begun: a refused one takes it from nobody. */
+static int admit(void *context, const struct nc_box_limits *limits)
+{
+	struct nc_job *job = context;
+
+	job->share = (struct nc_quota_share){
+		.memory_bytes = limits->memory_bytes, .disk_bytes = limits->disk_bytes};
+	return is_over_quota(job->jobs->server, job->asking, &job->share) ? -EDQUOT : 0;
+}
+
 static int submit(struct nc_job *job, struct nc_request *request, struct nc_study *study,
 	struct nacre_err *err)
 {
 	const struct nc_listener listener = {.context = job,
+		.admit = admit,
 		.printed = job->flags & NC_JOB_EVENTS ? on_printed : NULL,
 		.progress = job->flags & NC_JOB_EVENTS ? on_progress : NULL,
 		.done = on_done};
 	struct nc_engine *engine = job->jobs->server->setup.engine;
-	const struct nc_box_limits *limits;
 	int r;
 
 	(void)snprintf(job->name, sizeof(job->name), "%s", request->id);
@@ -402,9 +391,6 @@ static int submit(struct nc_job *job, struct nc_request *request, struct nc_stud
 	if (r < 0)
 		return r;
 	(void)snprintf(job->id, sizeof(job->id), "%s", nc_execution_id(job->execution));
-	limits = nc_execution_limits(job->execution);
-	job->share = (struct nc_quota_share){
-		.memory_bytes = limits->memory_bytes, .disk_bytes = limits->disk_bytes};
 	return 0;
 }
 
@@ -419,6 +405,7 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 {
 	struct nacre_err err = {0};
 	struct nc_job *job;
+	int r;
 
 	make_room(jobs);
 	job = jobs->count < NC_HTTP_JOBS_MAX ? job_new(jobs, exchange, flags) : NULL;
@@ -428,8 +415,12 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 		nc_reply_retry(exchange, 1);
 		return NULL;
 	}
-	if (submit(job, request, study, &err) < 0) {
-		nc_problem_err(exchange, &err);
+	job->asking = exchange;
+	r = submit(job, request, study, &err);
+	job->asking = NULL;
+	if (r < 0) {
+		if (r != -EDQUOT) /* else it is answered */
+			nc_problem_err(exchange, &err);
 		free(job);
 		return NULL;
 	}
@@ -437,12 +428,7 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 	jobs->first = job;
 	jobs->count++;
 	jobs->n_open++;
-	job->refused = is_over_quota(jobs->server, exchange, &job->share);
 	nc_quota_open(jobs->server->quotas, job->tenant, &job->share);
-	if (job->refused) {
-		nc_engine_cancel(job->execution);
-		return NULL;
-	}
 	nc_log(NC_LOG_INFO, "Execution asked for", NC_LOG_TEXT("execution", job->id),
 		NC_LOG_TEXT("request", job->request), NC_LOG_TEXT("tenant", job->tenant),
 		NC_LOG_TEXT("trace", exchange->trace));
@@ -455,8 +441,8 @@ struct nc_job *nc_jobs_begin(struct nc_jobs *jobs, struct nc_exchange *exchange,
 
 static bool is_of(const struct nc_job *job, const struct nc_caller *caller)
 {
-	return !job->refused && nc_owner_sees(NC_STORE_JOBS, job->tenant,
-					caller->role == NC_ROLE_ADMIN ? NULL : caller->tenant);
+	return nc_owner_sees(
+		NC_STORE_JOBS, job->tenant, caller->role == NC_ROLE_ADMIN ? NULL : caller->tenant);
 }
 
 struct nc_job *nc_jobs_find(struct nc_jobs *jobs, const struct nc_caller *caller, const char *id)

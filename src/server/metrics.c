@@ -40,10 +40,23 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 		"Most memory that an execution used", HISTOGRAM, {NULL}, bytes},
 	[NC_METRIC_OUTPUT] = {"nacre_execution_output_bytes_total", "What executions printed",
 		COUNTER},
+	[NC_METRIC_COMMANDS] = {"nacre_commands_total",
+		"Commands in sandboxes that have ended, or that the policy refused", COUNTER,
+		{"status"}},
+	[NC_METRIC_COMMAND_DURATION] = {"nacre_command_duration_seconds",
+		"Wall time of commands in sandboxes", HISTOGRAM, {NULL}, seconds},
+	[NC_METRIC_COMMAND_CPU] = {"nacre_command_cpu_seconds_total",
+		"CPU time of commands in sandboxes", COUNTER},
+	[NC_METRIC_COMMAND_MEMORY_PEAK] = {"nacre_command_memory_peak_bytes",
+		"Most memory that a command in a sandbox used", HISTOGRAM, {NULL}, bytes},
+	[NC_METRIC_COMMAND_OUTPUT] = {"nacre_command_output_bytes_total",
+		"What commands in sandboxes printed", COUNTER},
 	[NC_METRIC_DENIALS] = {"nacre_denials_total", "What was refused, by rule and layer",
 		COUNTER, {"rule", "layer"}},
 	[NC_METRIC_RISK] = {"nacre_executions_by_risk_total",
 		"Executions by the risk that the policy found", COUNTER, {"risk"}},
+	[NC_METRIC_COMMAND_RISK] = {"nacre_commands_by_risk_total",
+		"Commands in sandboxes by the risk that the policy found", COUNTER, {"risk"}},
 	[NC_METRIC_THREATS] = {"nacre_threats_total", "What the threat detector found", COUNTER,
 		{"signal"}},
 	[NC_METRIC_AUTH] = {"nacre_auth_total", "Requests by what became of their key", COUNTER,
@@ -67,6 +80,13 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 		"Memory that those that run are allowed", GAUGE},
 	[NC_METRIC_ALLOWED_CPU] = {"nacre_allowed_cpu_cores",
 		"Cores that those that run are allowed", GAUGE},
+	[NC_METRIC_SANDBOXES] = {"nacre_sandboxes", "Sandboxes", GAUGE},
+	[NC_METRIC_COMMANDS_RUNNING] = {"nacre_commands_running", "Commands in sandboxes that run",
+		GAUGE},
+	[NC_METRIC_SANDBOX_MEMORY] = {"nacre_sandboxes_allowed_memory_bytes",
+		"Memory that sandboxes are allowed", GAUGE},
+	[NC_METRIC_SANDBOX_CPU] = {"nacre_sandboxes_allowed_cpu_cores",
+		"Cores that sandboxes are allowed", GAUGE},
 	[NC_METRIC_JOBS] = {"nacre_jobs", "Executions that are known by their id", GAUGE},
 	[NC_METRIC_DISK_SIZE] = {"nacre_state_disk_size_bytes", "File system of the state", GAUGE},
 	[NC_METRIC_DISK_FREE] = {"nacre_state_disk_free_bytes", "What is free on it", GAUGE},
@@ -261,28 +281,53 @@ static void count_threats(struct nc_metrics *metrics, const json_t *alerts)
 	}
 }
 
-void nc_metrics_execution(struct nc_metrics *metrics, const json_t *reply)
-{
-	const json_t *usage = json_object_get(reply, "usage");
-	const json_t *timings = json_object_get(reply, "timings");
-	const char *who[] = {
-		text_of(reply, "language"), text_of(reply, "tier"), text_of(reply, "status")};
-	const char *risk[] = {text_of(reply, "risk")};
+/* What each kind counts of itself; the rest is counted of all. */
+static const struct {
+	enum nc_metric count, duration, cpu, memory_peak, output, risk;
+	const char *by[NC_METRIC_LABELS]; /* the labels of count, as members */
+} kinds[NC_METRICS_OF_MAX] = {
+	[NC_METRICS_OF_EXECUTION] = {NC_METRIC_EXECUTIONS, NC_METRIC_DURATION, NC_METRIC_CPU,
+		NC_METRIC_MEMORY_PEAK, NC_METRIC_OUTPUT, NC_METRIC_RISK,
+		{"language", "tier", "status"}},
+	[NC_METRICS_OF_COMMAND] = {NC_METRIC_COMMANDS, NC_METRIC_COMMAND_DURATION,
+		NC_METRIC_COMMAND_CPU, NC_METRIC_COMMAND_MEMORY_PEAK, NC_METRIC_COMMAND_OUTPUT,
+		NC_METRIC_COMMAND_RISK, {"status"}},
+};
 
-	nc_metrics_add(metrics, NC_METRIC_EXECUTIONS, 1, who);
-	nc_metrics_add(metrics, NC_METRIC_DURATION, number(reply, "execution_time"), who);
-	nc_metrics_add(metrics, NC_METRIC_CPU,
+/* An execution that had no box, and a command that never ran, have used none. */
+static bool had_box(enum nc_metrics_of kind, const json_t *told)
+{
+	return kind == NC_METRICS_OF_EXECUTION ? json_is_string(json_object_get(told, "tier"))
+					       : json_object_get(told, "usage") != NULL;
+}
+
+void nc_metrics_end(struct nc_metrics *metrics, enum nc_metrics_of kind, const json_t *told)
+{
+	const json_t *usage = json_object_get(told, "usage");
+	const json_t *timings = json_object_get(told, "timings");
+	const char *by[NC_METRIC_LABELS] = {NULL};
+	const char *risk[] = {text_of(told, "risk")};
+
+	for (size_t i = 0; i < NC_METRIC_LABELS && kinds[kind].by[i]; i++)
+		by[i] = text_of(told, kinds[kind].by[i]);
+	nc_metrics_add(metrics, kinds[kind].count, 1, by);
+	nc_metrics_add(metrics, kinds[kind].risk, 1, risk);
+	if (timings)
+		nc_metrics_add(metrics, NC_METRIC_QUEUE_WAIT, number(timings, "queued"), NULL);
+	/* the reply of an earlier one: what that did was counted then */
+	if (json_is_true(json_object_get(told, "cached")))
+		return;
+	nc_metrics_add(metrics, kinds[kind].duration, number(usage, "wall_seconds"), by);
+	nc_metrics_add(metrics, kinds[kind].cpu,
 		number(usage, "cpu_user_seconds") + number(usage, "cpu_system_seconds"), NULL);
-	nc_metrics_add(metrics, NC_METRIC_OUTPUT, number(usage, "output_bytes"), NULL);
-	nc_metrics_add(metrics, NC_METRIC_RISK, 1, risk);
-	nc_metrics_add(metrics, NC_METRIC_QUEUE_WAIT, number(timings, "queued"), NULL);
-	if (json_is_string(json_object_get(reply, "tier"))) { /* it had a box */
+	nc_metrics_add(metrics, kinds[kind].output, number(usage, "output_bytes"), NULL);
+	if (had_box(kind, told))
 		nc_metrics_add(
-			metrics, NC_METRIC_MEMORY_PEAK, number(usage, "memory_peak_bytes"), NULL);
+			metrics, kinds[kind].memory_peak, number(usage, "memory_peak_bytes"), NULL);
+	if (kind == NC_METRICS_OF_EXECUTION && had_box(kind, told))
 		nc_metrics_add(metrics, NC_METRIC_START, number(usage, "birth_seconds"), NULL);
-	}
-	count_denials(metrics, json_object_get(reply, "denials"));
-	count_threats(metrics, json_object_get(reply, "alerts"));
+	count_denials(metrics, json_object_get(told, "denials"));
+	count_threats(metrics, json_object_get(told, "alerts"));
 }
 
 /* ---- the text ---- */
@@ -341,14 +386,14 @@ static void add_histogram(
 
 void nc_metrics_text(const struct nc_metrics *metrics, struct nc_buf *out)
 {
-	static const char *const kinds[] = {"counter", "gauge", "histogram"};
+	static const char *const words[] = {"counter", "gauge", "histogram"};
 
 	for (size_t i = 0; i < NC_METRIC_MAX; i++) {
 		const struct metric *metric = &metrics_table[i];
 		const struct family *family = &metrics->family[i];
 
 		nc_buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
-			metric->name, kinds[metric->kind]);
+			metric->name, words[metric->kind]);
 		for (size_t j = 0; j < family->n_series; j++) {
 			if (metric->kind == HISTOGRAM) {
 				add_histogram(out, metric, &family->series[j]);

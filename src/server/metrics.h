@@ -16,9 +16,16 @@ enum nc_metric {
 	NC_METRIC_CPU,
 	NC_METRIC_MEMORY_PEAK,
 	NC_METRIC_OUTPUT,
+	/* the same of commands in sandboxes */
+	NC_METRIC_COMMANDS, /* status */
+	NC_METRIC_COMMAND_DURATION,
+	NC_METRIC_COMMAND_CPU,
+	NC_METRIC_COMMAND_MEMORY_PEAK,
+	NC_METRIC_COMMAND_OUTPUT,
 	/* security */
 	NC_METRIC_DENIALS, /* rule, layer */
 	NC_METRIC_RISK,	   /* risk */
+	NC_METRIC_COMMAND_RISK,
 	NC_METRIC_THREATS, /* signal */
 	NC_METRIC_AUTH,	   /* outcome */
 	/* performance */
@@ -34,6 +41,10 @@ enum nc_metric {
 	NC_METRIC_RUNNING,
 	NC_METRIC_ALLOWED_MEMORY,
 	NC_METRIC_ALLOWED_CPU,
+	NC_METRIC_SANDBOXES,
+	NC_METRIC_COMMANDS_RUNNING,
+	NC_METRIC_SANDBOX_MEMORY,
+	NC_METRIC_SANDBOX_CPU,
 	NC_METRIC_JOBS,
 	NC_METRIC_DISK_SIZE,
 	NC_METRIC_DISK_FREE,
@@ -78,8 +89,14 @@ double nc_metrics_sum_of(
 	const struct nc_metrics *metrics, enum nc_metric metric, size_t label, const char *word);
 double nc_metrics_count(const struct nc_metrics *metrics, enum nc_metric metric);
 
-/* Everything that a reply of the engine tells. */
-void nc_metrics_execution(struct nc_metrics *metrics, const json_t *reply);
+enum nc_metrics_of {
+	NC_METRICS_OF_EXECUTION,
+	NC_METRICS_OF_COMMAND, /* in a sandbox */
+	NC_METRICS_OF_MAX,
+};
+
+/* Everything that is told of one that has ended: a reply of the engine, or nc_process_json(). */
+void nc_metrics_end(struct nc_metrics *metrics, enum nc_metrics_of kind, const json_t *told);
 
 /* The text format, version 0.0.4. */
 void nc_metrics_text(const struct nc_metrics *metrics, struct nc_buf *out);

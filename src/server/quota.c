@@ -2,6 +2,8 @@
 #include "server/quota.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
@@ -9,6 +11,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "server/reply.h"
 
 #define MINUTE_NS (60 * NC_NS_PER_S)
 #define HOUR_NS (3600 * NC_NS_PER_S)
@@ -129,17 +132,37 @@ static void turn_hour(struct tenant *who, uint64_t now_ns)
 	}
 }
 
-/* What can never be had here is not waited for. */
-static bool is_beyond_host(const struct nc_quotas *quotas, const struct nc_quota_share *share,
-	struct nc_quota_refusal *refusal)
+/* What can never be had is not waited for. 0 bytes of either: there may be any. */
+static bool is_beyond(const struct nc_quota_share *share, uint64_t memory_bytes,
+	uint64_t disk_bytes, struct nc_quota_refusal *refusal)
 {
-	bool memory = share->memory_bytes > quotas->host_bytes;
+	bool memory = memory_bytes > 0 && share->memory_bytes > memory_bytes;
 
-	if (quotas->host_bytes == 0 || (!memory && share->disk_bytes <= quotas->host_bytes))
+	if (!memory && (disk_bytes == 0 || share->disk_bytes <= disk_bytes))
 		return false;
-	*refusal = (struct nc_quota_refusal){
-		.quota = memory ? "memory_mb" : "disk_mb", .limit = quotas->host_bytes / MB};
+	*refusal = (struct nc_quota_refusal){.quota = memory ? "memory_mb" : "disk_mb",
+		.limit = (memory ? memory_bytes : disk_bytes) / MB};
 	return true;
+}
+
+static int check_cpu(
+	struct tenant *who, uint64_t cpu, uint64_t now_ns, struct nc_quota_refusal *refusal)
+{
+	turn_hour(who, now_ns);
+	if (cpu == 0 || who->cpu_seconds < (double)cpu)
+		return 0;
+	return refuse(refusal, "cpu_seconds_per_hour", cpu,
+		(double)(who->hour_ns + HOUR_NS - now_ns) / (double)NC_NS_PER_S);
+}
+
+int nc_quota_check_cpu(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal)
+{
+	struct tenant *who = find(quotas, tenant);
+
+	return who ? check_cpu(who, LIMIT(config, tenant, cpu_seconds_per_hour, 0), now_ns,
+			     ret_refusal)
+		   : -ENOMEM;
 }
 
 int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
@@ -152,17 +175,21 @@ int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *confi
 	uint64_t memory = LIMIT(config, tenant, memory_mb, preset);
 	uint64_t disk = LIMIT(config, tenant, disk_mb, preset);
 	struct tenant *who = find(quotas, tenant);
+	int r;
 
 	if (!who)
 		return -ENOMEM;
-	if (share && is_beyond_host(quotas, share, ret_refusal))
+	if (share && is_beyond(share, quotas->host_bytes, quotas->host_bytes, ret_refusal)) {
+		ret_refusal->beyond_host = true;
 		return -ERANGE;
-	turn_hour(who, now_ns);
+	}
+	if (share && is_beyond(share, memory * MB, disk * MB, ret_refusal))
+		return -ERANGE;
 	if (open > 0 && who->open >= open)
 		return refuse(ret_refusal, "executions", open, 1);
-	if (cpu > 0 && who->cpu_seconds >= (double)cpu)
-		return refuse(ret_refusal, "cpu_seconds_per_hour", cpu,
-			(double)(who->hour_ns + HOUR_NS - now_ns) / (double)NC_NS_PER_S);
+	r = check_cpu(who, cpu, now_ns, ret_refusal);
+	if (r < 0)
+		return r;
 	if (share && memory > 0 && who->share.memory_bytes + share->memory_bytes > memory * MB)
 		return refuse(ret_refusal, "memory_mb", memory, 1);
 	if (share && disk > 0 && who->share.disk_bytes + share->disk_bytes > disk * MB)
@@ -186,8 +213,8 @@ void nc_quota_open(struct nc_quotas *quotas, const char *tenant, const struct nc
 	who->share.disk_bytes += share->disk_bytes;
 }
 
-void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
-	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns)
+void nc_quota_close(
+	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share)
 {
 	struct tenant *who = find(quotas, tenant);
 
@@ -196,6 +223,43 @@ void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
 	who->open--;
 	who->share.memory_bytes -= share->memory_bytes;
 	who->share.disk_bytes -= share->disk_bytes;
+}
+
+void nc_quota_spend(
+	struct nc_quotas *quotas, const char *tenant, double cpu_seconds, uint64_t now_ns)
+{
+	struct tenant *who = find(quotas, tenant);
+
+	if (!who)
+		return;
 	turn_hour(who, now_ns);
 	who->cpu_seconds += cpu_seconds;
+}
+
+static void answer_beyond(struct nc_exchange *exchange, const struct nc_quota_refusal *refusal)
+{
+	bool storage = nc_streq(refusal->quota, "storage_mb");
+
+	nc_problem(exchange, 400, refusal->beyond_host ? "beyond_host" : "beyond_quota",
+		refusal->quota, storage ? "Keep less" : "Ask for less",
+		"%s%s can never be had: %s %" PRIu64 " MB", storage ? "" : "limits.",
+		refusal->quota, refusal->beyond_host ? "this machine has" : "the tenant may have",
+		refusal->limit);
+}
+
+void nc_quota_answer(
+	struct nc_exchange *exchange, int error, const struct nc_quota_refusal *refusal)
+{
+	const char *quota = refusal->quota ? refusal->quota : "tenants";
+	unsigned int seconds = refusal->quota ? refusal->retry_seconds : 60;
+
+	if (error == -ERANGE) {
+		answer_beyond(exchange, refusal);
+		return;
+	}
+	nc_problem(exchange, 429, "quota", quota,
+		seconds ? "Try again later" : "Delete snapshots: DELETE /v1/snapshots/{id}",
+		"The quota of the tenant is used up: %s is %" PRIu64, quota, refusal->limit);
+	if (seconds)
+		nc_reply_retry(exchange, seconds);
 }

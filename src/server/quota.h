@@ -7,10 +7,8 @@
 
 #include "config/config.h"
 
+struct nc_exchange;
 struct nc_quotas;
-
-/* What is said of -ERANGE: the limit's name, and how much there is. */
-#define NC_BEYOND_HOST "limits.%s: this machine has %llu MB"
 
 /* What one execution is allowed, for as long as it is open. */
 struct nc_quota_share {
@@ -19,9 +17,10 @@ struct nc_quota_share {
 
 /* Why it may not, and when to try again. */
 struct nc_quota_refusal {
-	const char *quota; /* the key in serve.yaml */
+	const char *quota; /* the key in serve.yaml; NULL: there are too many tenants */
 	uint64_t limit;
-	unsigned int retry_seconds;
+	unsigned int retry_seconds; /* 0: nothing is free again by waiting */
+	bool beyond_host;	    /* of -ERANGE: so much is all that this machine has */
 };
 
 struct nc_quotas *nc_quotas_new(void); /* NULL: no memory */
@@ -32,11 +31,19 @@ int nc_quota_request(struct nc_quotas *quotas, const struct nc_serve_config *con
 	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal);
 
 /* Whether one more execution may begin; share: what it is allowed, or NULL where that is not yet
- * known. Nothing is counted. As above; -ERANGE with quota and limit of the refusal: this machine
- * does not have so much. */
+ * known. Nothing is counted. As above; -ERANGE with the refusal: it asks for more than it could
+ * ever have. */
 int nc_quota_check(struct nc_quotas *quotas, const struct nc_serve_config *config,
 	const char *tenant, const struct nc_quota_share *share, uint64_t now_ns,
 	struct nc_quota_refusal *ret_refusal);
+
+/* Whether one more command of a sandbox that is open may begin. As above. */
+int nc_quota_check_cpu(struct nc_quotas *quotas, const struct nc_serve_config *config,
+	const char *tenant, uint64_t now_ns, struct nc_quota_refusal *ret_refusal);
+
+/* Answers a refusal: 429, or 400 for what can never be had. */
+void nc_quota_answer(
+	struct nc_exchange *exchange, int error, const struct nc_quota_refusal *refusal);
 
 /* Bytes that a tenant may keep; 0: as many as there is room for. */
 uint64_t nc_quota_storage(const struct nc_serve_config *config, const char *tenant);
@@ -44,7 +51,11 @@ uint64_t nc_quota_storage(const struct nc_serve_config *config, const char *tena
 /* It is open; it has ended. */
 void nc_quota_open(
 	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);
-void nc_quota_close(struct nc_quotas *quotas, const char *tenant,
-	const struct nc_quota_share *share, double cpu_seconds, uint64_t now_ns);
+void nc_quota_close(
+	struct nc_quotas *quotas, const char *tenant, const struct nc_quota_share *share);
+
+/* It has used so much CPU time. */
+void nc_quota_spend(
+	struct nc_quotas *quotas, const char *tenant, double cpu_seconds, uint64_t now_ns);
 
 #endif

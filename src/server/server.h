@@ -90,6 +90,7 @@ struct nc_server {
 	uint64_t keys_seen_ns, began_ns, drain_until_ns;
 	struct nc_metrics *metrics;
 	struct nc_quotas *quotas;
+	struct nc_quota_refusal refusal; /* the last of a sandbox, or of a command in one */
 	struct nc_replays *replays;
 	struct nc_jobs *jobs;
 	struct nc_archive *archive;	/* NULL: nothing is recorded */

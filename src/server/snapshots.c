@@ -320,6 +320,8 @@ int nc_draft_add(struct nc_draft *draft, const void *data, size_t size)
 
 	if (snapshot->size + size > NC_SNAPSHOT_MAX)
 		return -EFBIG;
+	if (snapshot->size + size > draft->max)
+		return -ERANGE;
 	if (nc_snapshots_used(draft->all, snapshot->tenant) + size > draft->max)
 		return -EDQUOT;
 	r = nc_fd_write_all(draft->fd, data, size);
@@ -329,6 +331,11 @@ int nc_draft_add(struct nc_draft *draft, const void *data, size_t size)
 	nc_sha256_add(&draft->named, data, size);
 	snapshot->size += size;
 	return 0;
+}
+
+uint64_t nc_draft_max(const struct nc_draft *draft)
+{
+	return draft->max;
 }
 
 /* Its name, from what is in it. */

@@ -59,8 +59,9 @@ struct nc_draft;
 int nc_draft_new(struct nc_snapshots *snapshots, const char *tenant, const char *name,
 	const char *sandbox, uint64_t max, struct nc_draft **ret_draft, struct nacre_err *err);
 
-/* -EDQUOT: more than the tenant may have; -EFBIG; or what the disk says. */
+/* -EDQUOT: more than the tenant may have; -ERANGE: it alone is; -EFBIG; or what the disk says. */
 int nc_draft_add(struct nc_draft *draft, const void *data, size_t size);
+uint64_t nc_draft_max(const struct nc_draft *draft); /* what the tenant may have */
 
 /* 0 and what is kept, valid until the loop runs again; or -errno and NULL. */
 typedef void (*nc_draft_kept)(void *context, int error, const struct nc_snapshot *snapshot);

@@ -82,13 +82,20 @@ static void what_is_open_counts(void **state)
 	config.quotas.executions.number = 0;
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), -EDQUOT);
 	assert_string_equal(refusal.quota, "memory_mb");
-	nc_quota_close(quotas, "a", &share, 0, START);
+	nc_quota_close(quotas, "a", &share);
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), 0);
 	config.quotas.disk_mb.number = 199;
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), -EDQUOT);
 	assert_string_equal(refusal.quota, "disk_mb");
-	nc_quota_close(quotas, "a", &share, 0, START);
-	nc_quota_close(quotas, "a", &share, 0, START); /* more than was opened changes nothing */
+	/* what could not be had even then is not waited for */
+	config.quotas.disk_mb.number = 99;
+	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), -ERANGE);
+	assert_string_equal(refusal.quota, "disk_mb");
+	assert_false(refusal.beyond_host);
+	assert_int_equal(refusal.retry_seconds, 0);
+	config.quotas.disk_mb.number = 199;
+	nc_quota_close(quotas, "a", &share);
+	nc_quota_close(quotas, "a", &share); /* more than was opened changes nothing */
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), 0);
 }
 
@@ -100,7 +107,10 @@ static void an_hour_has_its_seconds(void **state)
 	(void)state;
 	config.quotas.cpu_seconds_per_hour.number = 10;
 	nc_quota_open(quotas, "a", &none);
-	nc_quota_close(quotas, "a", &none, 10.5, START);
+	nc_quota_close(quotas, "a", &none);
+	assert_int_equal(nc_quota_check_cpu(quotas, &config, "a", START, &refusal), 0);
+	nc_quota_spend(quotas, "a", 10.5, START);
+	assert_int_equal(nc_quota_check_cpu(quotas, &config, "a", START, &refusal), -EDQUOT);
 	assert_int_equal(
 		nc_quota_check(quotas, &config, "a", NULL, START + 600 * NC_NS_PER_S, &refusal),
 		-EDQUOT);
@@ -127,7 +137,8 @@ static void a_tenant_has_its_own(void **state)
 	assert_int_equal(nc_quota_check(quotas, &config, "a", NULL, START, &refusal), -EDQUOT);
 	assert_int_equal(nc_quota_check(quotas, &config, "b", NULL, START, &refusal), 0);
 	/* what it does not name is everybody's */
-	nc_quota_close(quotas, "a", &none, 5, START);
+	nc_quota_close(quotas, "a", &none);
+	nc_quota_spend(quotas, "a", 5, START);
 	assert_int_equal(nc_quota_check(quotas, &config, "a", NULL, START, &refusal), -EDQUOT);
 	assert_string_equal(refusal.quota, "cpu_seconds_per_hour");
 }

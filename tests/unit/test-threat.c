@@ -121,6 +121,20 @@ static void forks_are_never_more_than_there_were(void **state)
 	assert_int_equal(forks.peak, 1200);
 }
 
+static void forks_of_others_are_not_counted(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct nc_forks forks = {0};
+
+	(void)state;
+	nc_forks_add(&forks, second, 10, 0);
+	nc_forks_skip(&forks, 2 * second, 9000, 3);
+	nc_forks_skip(&forks, 4 * second, 20000, 5);
+	assert_int_equal(forks.peak, 10);
+	nc_forks_add(&forks, 5 * second, 20050, 5);
+	assert_int_equal(forks.peak, 50);
+}
+
 static void refused_forks_are_none(void **state)
 {
 	const uint64_t second = 1000000000;
@@ -140,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_rate_is_that_of_the_fastest_second),
 		cmocka_unit_test(forks_are_never_more_than_there_were),
+		cmocka_unit_test(forks_of_others_are_not_counted),
 		cmocka_unit_test(refused_forks_are_none),
 		cmocka_unit_test(nothing_is_no_threat),
 		cmocka_unit_test(thresholds_are_reached_and_not_exceeded),

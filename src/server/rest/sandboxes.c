@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/sandbox.h"
+#include "server/account.h"
 #include "server/feed.h"
 #include "server/intake.h"
 #include "server/jobs.h"
@@ -100,34 +101,50 @@ static struct nc_quota_share share_of(const struct nc_box_limits *limits)
 	return (struct nc_quota_share){limits->memory_bytes, limits->disk_bytes};
 }
 
+/* For those whose answer is no HTTP; server->refusal has all of it. */
+static int over_quota(const struct nc_server *server, int error, struct nacre_err *err)
+{
+	const struct nc_quota_refusal *refusal = &server->refusal;
+
+	return nc_err_set(err, error == -ERANGE ? error : -EDQUOT,
+		"The quota of the tenant is used up: %s is %llu",
+		refusal->quota ? refusal->quota : "tenants", (unsigned long long)refusal->limit);
+}
+
 static int admit(void *context, const char *tenant, const struct nc_box_limits *limits,
 	struct nacre_err *err)
 {
 	struct nc_server *server = context;
 	struct nc_quota_share share = share_of(limits);
-	struct nc_quota_refusal refusal = {0};
+	int r;
 
-	int r = nc_quota_check(
-		server->quotas, &server->config->serve, tenant, &share, nc_clock_ns(), &refusal);
-
-	if (r == -ERANGE)
-		return nc_err_set(
-			err, r, NC_BEYOND_HOST, refusal.quota, (unsigned long long)refusal.limit);
+	server->refusal = (struct nc_quota_refusal){0};
+	r = nc_quota_check(server->quotas, &server->config->serve, tenant, &share, nc_clock_ns(),
+		&server->refusal);
 	if (r < 0)
-		return nc_err_set(err, -EDQUOT, "The quota of the tenant is used up: %s is %llu",
-			refusal.quota ? refusal.quota : "tenants",
-			(unsigned long long)refusal.limit);
+		return over_quota(server, r, err);
 	nc_quota_open(server->quotas, tenant, &share);
 	return 0;
 }
 
-static void release(
-	void *context, const char *tenant, const struct nc_box_limits *limits, double cpu_seconds)
+/* Its commands: what they use is their tenant's as each ends. */
+static int admit_command(void *context, const char *tenant, struct nacre_err *err)
+{
+	struct nc_server *server = context;
+	int r;
+
+	server->refusal = (struct nc_quota_refusal){0};
+	r = nc_quota_check_cpu(
+		server->quotas, &server->config->serve, tenant, nc_clock_ns(), &server->refusal);
+	return r < 0 ? over_quota(server, r, err) : 0;
+}
+
+static void release(void *context, const char *tenant, const struct nc_box_limits *limits)
 {
 	struct nc_server *server = context;
 	struct nc_quota_share share = share_of(limits);
 
-	nc_quota_close(server->quotas, tenant, &share, cpu_seconds, nc_clock_ns());
+	nc_quota_close(server->quotas, tenant, &share);
 }
 
 /* It was admitted by the daemon before, and counts on. */
@@ -139,9 +156,15 @@ static void resume(void *context, const char *tenant, const struct nc_box_limits
 	nc_quota_open(server->quotas, tenant, &share);
 }
 
+static void command_ended(void *context, const char *tenant, const json_t *told)
+{
+	nc_account_end(context, NC_METRICS_OF_COMMAND, tenant, told);
+}
+
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
-	const struct nc_sandboxes_gate gate = {server, admit, release, resume};
+	const struct nc_sandboxes_gate gate = {
+		server, admit, release, resume, admit_command, command_ended};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
@@ -194,20 +217,15 @@ json_t *nc_rest_body(struct nc_exchange *exchange)
 	return body;
 }
 
-static void refuse(struct nc_exchange *exchange, int r, const struct nc_faults *faults,
-	const struct nacre_err *err)
+static void refuse(const struct nc_server *server, struct nc_exchange *exchange, int r,
+	const struct nc_faults *faults, const struct nacre_err *err)
 {
 	if (r == -EINVAL && faults->count > 0)
 		nc_problem_with(exchange, 400, "bad_request", faults->fault[0].pointer,
 			"See /docs, or docs/sandboxes.md", faults->fault[0].message,
 			json_pack("{s:o}", "faults", nc_faults_json(faults)));
-	else if (r == -EDQUOT) {
-		nc_problem(exchange, 429, "quota", NULL, "Destroy a sandbox, or try again later",
-			"%s", err->message);
-		nc_reply_retry(exchange, 60);
-	} else if (r == -ERANGE)
-		nc_problem(
-			exchange, 400, "beyond_host", "limits", "Ask for less", "%s", err->message);
+	else if (r == -EDQUOT || r == -ERANGE)
+		nc_quota_answer(exchange, r, &server->refusal);
 	else if (r == -EPERM)
 		nc_problem(exchange, 403, "policy", NULL, NULL, "%s", err->message);
 	else
@@ -289,7 +307,7 @@ NC_REST(sandboxes_create)
 	r = nc_sandbox_create(server->sandboxes, exchange->caller.tenant,
 		exchange->caller.role == NC_ROLE_ADMIN, body, on_made, wait, &faults, &err);
 	if (r < 0)
-		refuse(settle(wait), r, &faults, &err);
+		refuse(server, settle(wait), r, &faults, &err);
 }
 
 struct listing {
@@ -410,7 +428,7 @@ NC_REST(sandboxes_network)
 	r = nc_sandbox_network(
 		sandbox, exchange->caller.role == NC_ROLE_ADMIN, body, &faults, &err);
 	if (r < 0)
-		refuse(exchange, r, &faults, &err);
+		refuse(server, exchange, r, &faults, &err);
 	else
 		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
 }
@@ -692,7 +710,7 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 	r = nc_sandbox_exec(sandbox, body, found, &listener, &process, &faults, &err);
 	if (r < 0) {
 		channel_drop(channel);
-		refuse(exchange, r, &faults, &err);
+		refuse(server, exchange, r, &faults, &err);
 		return;
 	}
 	(void)snprintf(channel->process, sizeof(channel->process), "%s", nc_process_id(process));
@@ -764,7 +782,7 @@ static bool list_command_line(
 	else if (!command->read->value)
 		refuse_json(exchange, &command->read->err);
 	else if (command->result < 0)
-		refuse(exchange, command->result, &command->faults, &command->err);
+		refuse(server, exchange, command->result, &command->faults, &command->err);
 	sandbox = exchange->status ? NULL : nc_rest_sandbox(server, exchange);
 	if (!sandbox)
 		return false;
@@ -793,7 +811,7 @@ static void run_command(
 	faults = (struct nc_faults){0};
 	r = nc_sandbox_exec(sandbox, body, &study->text[0], &listener, &process, &faults, &err);
 	if (r < 0)
-		refuse(settle(wait), r, &faults, &err);
+		refuse(server, settle(wait), r, &faults, &err);
 	else
 		wait->process = process;
 }

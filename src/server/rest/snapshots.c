@@ -50,25 +50,18 @@ static struct nc_exchange *settle(struct nc_wait *wait)
 
 /* ---- to keep ---- */
 
-static void refuse(struct nc_exchange *exchange, int error, const char *said, size_t size)
-{
-	if (error != -EDQUOT) {
-		nc_rest_refuse_file(exchange, error, said, size);
-		return;
-	}
-	nc_problem(exchange, 429, "quota", NULL, "Delete snapshots: DELETE /v1/snapshots/{id}",
-		"%.*s", (int)size, said);
-	nc_reply_retry(exchange, 60);
-}
-
 static void on_printed(void *context, const char *data, size_t size)
 {
-	static const char full[] = "The tenant may keep no more (storage_mb)";
 	struct nc_wait *wait = context;
+	const struct nc_quota_refusal storage = {
+		.quota = "storage_mb", .limit = nc_draft_max(wait->draft) >> 20};
 	int r = nc_draft_add(wait->draft, data, size);
 
-	if (r < 0) /* and nacre-files ends */
-		refuse(settle(wait), r, full, r == -EDQUOT ? strlen(full) : 0);
+	/* and nacre-files ends */
+	if (r == -EDQUOT || r == -ERANGE)
+		nc_quota_answer(settle(wait), r, &storage);
+	else if (r < 0)
+		nc_rest_refuse_file(settle(wait), r, "", 0);
 }
 
 static void on_kept(void *context, int error, const struct nc_snapshot *snapshot)
@@ -81,7 +74,7 @@ static void on_kept(void *context, int error, const struct nc_snapshot *snapshot
 	wait->draft = NULL;
 	exchange = settle(wait);
 	if (error < 0) {
-		refuse(exchange, error, "", 0);
+		nc_rest_refuse_file(exchange, error, "", 0);
 		return;
 	}
 	nc_engine_note(server->setup.engine, "snapshot.created", nc_snapshot_json(snapshot));
@@ -95,7 +88,7 @@ static void on_saved(struct nc_wait *wait, int error, const char *said, size_t s
 	if (error == 0)
 		nc_draft_keep(wait->draft, wait->server->setup.loop, on_kept, wait);
 	else
-		refuse(settle(wait), error, said, size);
+		nc_rest_refuse_file(settle(wait), error, said, size);
 }
 
 static int begin_saving(
@@ -137,6 +130,8 @@ static const char *text_of(
 
 NC_REST(snapshots_create)
 {
+	static const struct nc_quota_refusal many = {
+		.quota = "snapshots", .limit = NC_SNAPSHOTS_EACH};
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	cleanup_json json_t *body = sandbox ? nc_rest_body(exchange) : NULL;
 	const char *name = body ? text_of(exchange, body, "name", "") : NULL;
@@ -148,7 +143,7 @@ NC_REST(snapshots_create)
 	if (begin_saving(wait, sandbox, name, &err) == 0)
 		return;
 	if (err.code == -EDQUOT)
-		refuse(settle(wait), err.code, err.message, strlen(err.message));
+		nc_quota_answer(settle(wait), err.code, &many);
 	else
 		nc_problem_err(settle(wait), &err);
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "engine/execution.h"
 #include "engine/network.h"
+#include "engine/sandbox.h"
 #include "server/aides.h"
 #include "server/alerts.h"
 #include "server/jobs.h"
@@ -115,6 +116,7 @@ NC_REST(metrics)
 	static const char *const version[] = {NACRE_VERSION};
 	nc_buf_cleanup struct nc_buf text = NC_BUF(METRICS_MAX);
 	struct nc_metrics *metrics = server->metrics;
+	struct nc_sandboxes_load boxes;
 	struct nc_engine_load load;
 
 	nc_engine_load(server->setup.engine, &load);
@@ -125,6 +127,11 @@ NC_REST(metrics)
 	nc_metrics_set(metrics, NC_METRIC_RUNNING, (double)load.running, NULL);
 	nc_metrics_set(metrics, NC_METRIC_ALLOWED_MEMORY, (double)load.memory_bytes, NULL);
 	nc_metrics_set(metrics, NC_METRIC_ALLOWED_CPU, (double)load.cpu_milli / 1000, NULL);
+	nc_sandboxes_load(server->sandboxes, &boxes);
+	nc_metrics_set(metrics, NC_METRIC_SANDBOXES, (double)boxes.sandboxes, NULL);
+	nc_metrics_set(metrics, NC_METRIC_COMMANDS_RUNNING, (double)boxes.commands, NULL);
+	nc_metrics_set(metrics, NC_METRIC_SANDBOX_MEMORY, (double)boxes.memory_bytes, NULL);
+	nc_metrics_set(metrics, NC_METRIC_SANDBOX_CPU, (double)boxes.cpu_milli / 1000, NULL);
 	nc_metrics_set(metrics, NC_METRIC_JOBS, (double)nc_jobs_count(server->jobs), NULL);
 	nc_metrics_set(metrics, NC_METRIC_HTTP_OPEN, (double)nc_http_open(server->http), NULL);
 	nc_metrics_set(

@@ -133,6 +133,7 @@ static struct nc_process_listener listener_of(struct terminal *terminal)
 static const char *code_of(int error)
 {
 	return error == -EPERM	      ? "policy"
+	       : error == -EDQUOT     ? "quota"
 	       : error == -EBUSY      ? "busy"
 	       : error == -EOPNOTSUPP ? "not_supported"
 				      : "internal_error";
