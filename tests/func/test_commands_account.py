@@ -255,7 +255,7 @@ def test_forks_beside_a_command_are_not_its_own(daemon):
     """Numbers of processes are those of the whole sandbox: the one that forks is noticed, the one beside it is not."""
     box = Sandbox(daemon, policy="forks")
     busy = box.run(FORKS, background=True)
-    calm = box.run("sleep 3.5", background=True)
+    calm = box.run("for i in $(seq 12); do sleep 0.3; done", background=True)
     kinds = {name: {alert["id"] for alert in box.wait(one["id"])["alerts"]} for name, one in (("busy", busy), ("calm", calm))}
     alone = {alert["id"] for alert in box.run(FORKS, timeout=30)["alerts"]}
     box.ask("DELETE")
