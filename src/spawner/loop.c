@@ -189,9 +189,9 @@ static bool bury_step(struct nc_spawner *spawner, struct nc_box *box)
 	if (is_dead(box))
 		return false;
 	if (box->state == NC_BOX_CLEARING && event.fd < 0)
-		(void)nc_box_clear(&spawner->nursery, box, nc_clock_ns());
+		nc_step_clear(spawner, box);
 	else if (event.fd < 0 || poll(&event, 1, 0) == 1)
-		(void)nc_box_ended(&spawner->nursery, box);
+		nc_step_end(spawner, box);
 	return !is_dead(box);
 }
 
@@ -216,6 +216,7 @@ void nc_loop_end_boxes(struct nc_spawner *spawner)
 	bool left = true;
 
 	kill_boxes(spawner, true);
+	spawner->patience_ns = 0; /* nothing is put off any more */
 	/* in turn: one may wait for a stranger who is seen only when those of others are reaped */
 	while (left && nc_clock_ns() < deadline) {
 		left = false;

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import open_way
+from leftovers import lives
 
 
 @pytest.fixture(params=["root", "user"])
@@ -84,6 +85,20 @@ def test_the_spawner_bears_witness(nacre):
     assert all(line.get("from", line.get("by", "spawner")) == "spawner" for line in lines if line["event"] in ("born", "died"))
 
 
+def test_who_is_interrupted_has_a_bill(nacre):
+    """Ctrl-C ends command line and program alike; the spawner bears witness of what was used."""
+    code = "import time\nuntil = time.process_time() + 0.5\nwhile time.process_time() < until: pass\nprint('burnt', flush=True)\ntime.sleep(60)"
+    command = nacre.start("run", "--lang", "python", "-c", code)
+    assert command.stdout.readline() == "burnt\n"
+    os.killpg(command.pid, signal.SIGINT)
+    command.wait(timeout=30)
+    until = time.monotonic() + 30
+    while (found := history(nacre)[0])["status"] == "running" or not found.get("cpu_seconds"):
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+    assert found["status"] == "lost" and found["cpu_seconds"] >= 0.45 and found["wall_seconds"] >= 0.45, found
+
+
 def test_a_place_that_cannot_be_written_is_said(nacre):
     state = nacre.home / "state"
     state.write_text("no directory")
@@ -153,13 +168,17 @@ def test_what_was_lost_is_said_at_the_next_start(nacre):
     while not any(read(f"/proc/{pid}/comm") == b"sleep\n" for pid in family(process.pid)) and time.monotonic() < deadline:
         time.sleep(0.02)
     # the recorder first, which would record it itself; then from the top
-    for pid in sorted(family(process.pid), key=lambda pid: b"recorder" not in read(f"/proc/{pid}/cmdline")):
+    all_of_it = family(process.pid)
+    for pid in sorted(all_of_it, key=lambda pid: b"recorder" not in read(f"/proc/{pid}/cmdline")):
         if pid > 1:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
     process.wait(timeout=10)
+    # who is killed while it waits for the disk takes a moment to die
+    while any(lives(pid) for pid in all_of_it) and time.monotonic() < deadline + 20:
+        time.sleep(0.02)
     done = nacre("run", "--lang", "shell", "-c", "echo next")
     assert done.stdout == "next\n" and "recorded as lost" in done.stderr, done.stderr
     assert sorted(record["status"] for record in history(nacre)) == ["lost", "success"]
