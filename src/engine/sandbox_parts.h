@@ -48,6 +48,8 @@ struct nc_process {
 	struct nacre_err failure;
 	bool unborn;	 /* it never ran: its end says nothing */
 	bool blocked;	 /* the policy refused or ended it, for the failure's reason */
+	bool looks;	 /* it has ended, and decoys are being looked at */
+	bool uncounted;	 /* its end was, before anybody counted */
 	bool paused_for; /* the sandbox was paused for what it did */
 	json_t *denials; /* of what its text would do; NULL: none */
 	json_t *alerts;	 /* once it has ended; NULL: none */
@@ -86,6 +88,7 @@ struct nc_sandbox {
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
 	size_t n_idling;	       /* of the tasks */
+	unsigned int decoys_lost;      /* bits of nc_decoys_count_again() */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };
 
@@ -154,8 +157,20 @@ int nc_process_take_study(struct nc_process *process, const struct nc_study_text
 void nc_process_refuse(struct nc_process *process, const struct nc_process_spec *spec,
 	const struct nacre_err *err);
 
+/* It has ended: it is told of once its decoys were looked at, if there are any. */
+void nc_process_close(struct nc_process *process);
+
+/* The worker before died while it looked: what was touched is told with the next one. */
+void nc_process_unlooked(struct nc_process *process);
+
+/* And now it is told of. */
+void nc_process_finish(struct nc_process *process);
+
 /* It has ended: what that moves, for everybody; before anybody who waits for it is told. */
 void nc_process_account(struct nc_process *process);
+
+/* The same for what ended before there was a gate. */
+void nc_process_count(struct nc_process *process);
 
 /* Once a second while it runs: the threat detector looks at it. */
 void nc_process_look(struct nc_process *process);
@@ -166,6 +181,9 @@ void nc_process_forget(struct nc_process *process, const void *context);
 
 /* The sandbox has gone: whoever listens is told. */
 void nc_processes_lose(struct nc_sandbox *sandbox);
+
+/* Whether it runs, as far as anybody is told. */
+bool nc_process_is_open(const struct nc_process *process);
 
 /* Work whose end is for this context (NULL: for any) has nobody to tell it to. */
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context);
