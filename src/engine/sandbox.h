@@ -155,7 +155,7 @@ void nc_process_listen(struct nc_process *process, const struct nc_process_liste
 void nc_process_hold(struct nc_process *process, const void *context, bool held);
 
 const char *nc_process_id(const struct nc_process *process);
-bool nc_process_runs(const struct nc_process *process);
+bool nc_process_runs(const struct nc_process *process); /* or its decoys are looked at */
 bool nc_process_is_background(const struct nc_process *process);
 
 /* How many pieces of output there were before the listener was told of any. */

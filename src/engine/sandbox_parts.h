@@ -182,9 +182,6 @@ void nc_process_forget(struct nc_process *process, const void *context);
 /* The sandbox has gone: whoever listens is told. */
 void nc_processes_lose(struct nc_sandbox *sandbox);
 
-/* Whether it runs, as far as anybody is told. */
-bool nc_process_is_open(const struct nc_process *process);
-
 /* Work whose end is for this context (NULL: for any) has nobody to tell it to. */
 void nc_file_tasks_forget(struct nc_sandboxes *sandboxes, const void *context);
 

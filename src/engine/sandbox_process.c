@@ -80,8 +80,7 @@ static bool forget_oldest(struct nc_sandbox *sandbox)
 	struct nc_process **oldest = NULL, *process;
 
 	for (struct nc_process **place = &sandbox->processes; *place; place = &(*place)->next)
-		if (!nc_process_is_open(*place) && !(*place)->awaited &&
-			*place != sandbox->processes)
+		if (!nc_process_runs(*place) && !(*place)->awaited && *place != sandbox->processes)
 			oldest = place;
 	if (!oldest)
 		return false;
@@ -129,8 +128,7 @@ static void forget_old(struct nc_sandbox *sandbox)
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
 
-		if (nc_process_is_open(process) || process->awaited ||
-			++n <= NC_SANDBOX_ENDED_MAX) {
+		if (nc_process_runs(process) || process->awaited || ++n <= NC_SANDBOX_ENDED_MAX) {
 			place = &process->next;
 			continue;
 		}
@@ -564,11 +562,6 @@ const char *nc_process_id(const struct nc_process *process)
 
 bool nc_process_runs(const struct nc_process *process)
 {
-	return nc_process_is_open(process);
-}
-
-bool nc_process_is_open(const struct nc_process *process)
-{
 	return process->running || process->looks;
 }
 
@@ -630,12 +623,12 @@ static int add_end(const struct nc_process *process, json_t *object)
 json_t *nc_process_json(const struct nc_process *process, bool with_output)
 {
 	json_t *object = json_pack("{s:s, s:s, s:O, s:s, s:b, s:b}", "id", process->id, "state",
-		nc_process_is_open(process) ? "running" : "ended", "command", process->command,
+		nc_process_runs(process) ? "running" : "ended", "command", process->command,
 		"started", process->started, "terminal", process->terminal, "background",
 		process->background);
 	int r = object ? 0 : -1;
 
-	if (r == 0 && !nc_process_is_open(process))
+	if (r == 0 && !nc_process_runs(process))
 		r = add_end(process, object);
 	if (r == 0 && with_output) {
 		r |= nc_output_set(&process->output[NC_STREAM_OUTPUT], object, "stdout");
@@ -726,7 +719,7 @@ void nc_process_lose(struct nc_process *process)
 void nc_processes_lose(struct nc_sandbox *sandbox)
 {
 	for (struct nc_process *p = sandbox->processes; p; p = p->next) {
-		if (!nc_process_is_open(p))
+		if (!nc_process_runs(p))
 			continue;
 		/* their ends come, or have come, and find nobody */
 		if (p->running) {
