@@ -31,9 +31,9 @@ static const struct decoy {
 
 #define DECOYS (sizeof(decoys) / sizeof(decoys[0]))
 
-bool nc_decoys_wanted(const struct nc_execution *execution)
+bool nc_decoys_wanted(const struct nc_terms *terms)
 {
-	return execution->terms && execution->terms->values.decoys.number == 1;
+	return terms && terms->values.decoys.number == 1;
 }
 
 /* Whether one is the other, or a directory on the way to it. */
@@ -44,11 +44,9 @@ static bool stands_in_the_way(const char *a, const char *b)
 	return strncmp(a, b, size) == 0 && (b[size] == '\0' || b[size] == '/');
 }
 
-static bool is_free(const struct nc_execution *execution, const char *path)
+static bool is_free(const struct nc_request_files *files, const char *path)
 {
-	const struct nc_request_files *files = &execution->request.files;
-
-	for (size_t i = 0; i < files->count; i++)
+	for (size_t i = 0; files && i < files->count; i++)
 		if (stands_in_the_way(files->file[i].path, path) ||
 			stands_in_the_way(path, files->file[i].path))
 			return false;
@@ -74,21 +72,21 @@ static int write_decoy(const char *text, struct nc_buf *out)
 	return r < 0 ? r : out->error;
 }
 
-void nc_decoys_put(const struct nc_execution *execution, struct nc_buf *stream)
+void nc_decoys_put(const struct nc_request_files *files, struct nc_buf *stream)
 {
 	for (size_t i = 0; i < DECOYS; i++) {
 		nc_buf_cleanup struct nc_buf text = NC_BUF(4096);
 
-		if (is_free(execution, decoys[i].path) && write_decoy(decoys[i].text, &text) == 0)
+		if (is_free(files, decoys[i].path) && write_decoy(decoys[i].text, &text) == 0)
 			nc_pack_add_old(stream, decoys[i].path, text.data, text.size);
 	}
 }
 
-void nc_decoys_words(const struct nc_execution *execution, struct nc_word_list *argv)
+void nc_decoys_words(const struct nc_request_files *files, struct nc_word_list *argv)
 {
 	nc_word_add(argv, "touched");
 	for (size_t i = 0; i < DECOYS; i++)
-		if (is_free(execution, decoys[i].path))
+		if (is_free(files, decoys[i].path))
 			nc_word_add(argv, decoys[i].path);
 }
 
@@ -98,5 +96,27 @@ size_t nc_decoys_count(const char *said)
 
 	for (; *said == '0' || *said == '1'; said++)
 		count += *said == '1';
+	return count;
+}
+
+const char *const *nc_decoys_look(void)
+{
+	static const char *words[DECOYS + 2] = {"renewed"};
+
+	for (size_t i = 0; i < DECOYS; i++)
+		words[i + 1] = decoys[i].path;
+	return words;
+}
+
+size_t nc_decoys_count_again(const char *said, unsigned int *lost)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < DECOYS && said[i] >= '0' && said[i] <= '2'; i++) {
+		unsigned int bit = 1U << i;
+
+		count += said[i] == '1' || (said[i] == '2' && !(*lost & bit));
+		*lost = said[i] == '2' ? *lost | bit : *lost & ~bit;
+	}
 	return count;
 }

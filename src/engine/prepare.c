@@ -250,7 +250,7 @@ static int route(struct nc_execution *execution)
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	enum nc_tier wanted = execution->request.tier;
 	bool has_packages = execution->request.packages.count > 0; /* a layer has to be mounted */
-	bool has_decoys = nc_decoys_wanted(execution);
+	bool has_decoys = nc_decoys_wanted(execution->terms);
 	/* a door is in a network namespace, and decoys on a file system of which we know how it is
 	 */
 	bool has_binds = execution->request.binds.count > 0; /* they have to be mounted */
@@ -388,7 +388,7 @@ static bool can_pack(const struct nc_execution *execution)
 int nc_execution_plan(struct nc_execution *execution)
 {
 	const struct nc_request *request = &execution->request;
-	bool captures = request->capture.count > 0, looks = nc_decoys_wanted(execution);
+	bool captures = request->capture.count > 0, looks = nc_decoys_wanted(execution->terms);
 	bool packs;
 	int r = 0;
 

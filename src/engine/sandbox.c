@@ -20,6 +20,7 @@
 #include "box/unpack.h"
 #include "engine/binds.h"
 #include "engine/bounds.h"
+#include "engine/decoys.h"
 #include "engine/hooks.h"
 #include "engine/network.h"
 #include "engine/owner.h"
@@ -285,6 +286,7 @@ static void on_made(void *context, const struct nc_box_end *end, uint64_t output
 void nc_sandbox_filled(struct nc_sandbox *sandbox)
 {
 	sandbox->filling = false;
+	nc_sandbox_restored(sandbox);
 	nc_sandbox_save(sandbox);
 }
 
@@ -318,10 +320,12 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 	int r;
 
 	nc_buf_done(&sandbox->files);
-	sandbox->files = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX + 4096);
+	sandbox->files = (struct nc_buf)NC_BUF(NC_TRUSTED_MAX + 16384);
 	if (trusted)
 		nc_pack_add(
 			&sandbox->files, NC_ACCESS_TRUSTED, trusted->data, trusted->size, false);
+	if (nc_decoys_wanted(sandbox->terms))
+		nc_decoys_put(NULL, &sandbox->files);
 	nc_pack_end(&sandbox->files);
 	if (sandbox->files.error < 0)
 		return nc_err_errno(err, sandbox->files.error, "Make the sandbox");
@@ -722,8 +726,11 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 void nc_sandboxes_guard(struct nc_sandboxes *all, const struct nc_sandboxes_gate *gate)
 {
 	all->gate = *gate;
-	for (const struct nc_sandbox *s = all->list; s; s = s->next)
+	for (const struct nc_sandbox *s = all->list; s; s = s->next) {
 		gate->resume(gate->context, s->tenant, &s->limits);
+		for (struct nc_process *p = s->processes; p; p = p->next)
+			nc_process_count(p);
+	}
 }
 
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes)

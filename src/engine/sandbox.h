@@ -92,6 +92,8 @@ const char *nc_sandbox_state(const struct nc_sandbox *sandbox); /* "running", "p
 const char *nc_sandbox_tenant(const struct nc_sandbox *sandbox);
 const char *nc_sandbox_snapshot(const struct nc_sandbox *sandbox); /* that it is made from; "" */
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox); /* commands can run beside each other */
+/* Other files are in it than were: what is no decoy among them is not looked for. */
+void nc_sandbox_restored(struct nc_sandbox *sandbox);
 /* The files of that are in it; until then it does not outlive this worker. */
 void nc_sandbox_filled(struct nc_sandbox *sandbox);
 size_t nc_sandbox_running(const struct nc_sandbox *sandbox); /* commands */
@@ -153,7 +155,7 @@ void nc_process_listen(struct nc_process *process, const struct nc_process_liste
 void nc_process_hold(struct nc_process *process, const void *context, bool held);
 
 const char *nc_process_id(const struct nc_process *process);
-bool nc_process_runs(const struct nc_process *process);
+bool nc_process_runs(const struct nc_process *process); /* or its decoys are looked at */
 bool nc_process_is_background(const struct nc_process *process);
 
 /* How many pieces of output there were before the listener was told of any. */

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "engine/alerts.h"
+#include "engine/decoys.h"
 #include "engine/denials.h"
 #include "engine/hooks.h"
 #include "engine/sandbox_parts.h"
@@ -60,12 +61,23 @@ void nc_process_account(struct nc_process *process)
 	if (!process->unborn && !process->alerts)
 		process->alerts = nc_alerts_of_command(process);
 	told = nc_process_json(process, false);
+	process->uncounted = !gate->command_ended;
 	if (told && gate->command_ended)
 		gate->command_ended(gate->context, sandbox->tenant, told);
 	line = told ? line_of(process, told) : NULL;
 	if (line)
 		nc_engine_warn(engine, process->id, line);
 	nc_engine_note(engine, "sandbox.command", line);
+}
+
+void nc_process_count(struct nc_process *process)
+{
+	const struct nc_sandboxes_gate *gate = &process->sandbox->all->gate;
+	cleanup_json json_t *told = process->uncounted ? nc_process_json(process, false) : NULL;
+
+	process->uncounted = false;
+	if (told)
+		gate->command_ended(gate->context, process->sandbox->tenant, told);
 }
 
 void nc_process_refuse(
@@ -78,6 +90,63 @@ void nc_process_refuse(
 		(void)nc_hooks_list_env(process->sandbox->terms, &spec->env, process->denials);
 	nc_process_account(process);
 	nc_process_free(process);
+}
+
+/* ---- decoys ---- */
+
+/* What was touched while others ran as well is this one's, whose end is the first. */
+static void on_looked(void *context, const char *sandbox, int error, const char *data, size_t size)
+{
+	struct nc_process *process = context;
+
+	(void)sandbox, (void)size;
+	if (error == 0)
+		process->decoys_touched =
+			nc_decoys_count_again(data, &process->sandbox->decoys_lost);
+	nc_process_finish(process);
+}
+
+void nc_process_close(struct nc_process *process)
+{
+	struct nc_sandbox *sandbox = process->sandbox;
+	const struct nc_file_work look = {.words = nc_decoys_look(),
+		.output_max = 64,
+		.idles = true,
+		.context = process,
+		.done = on_looked};
+	struct nacre_err ignored = {0};
+
+	/* what cannot be looked at now is told with the next command */
+	if (process->unborn || sandbox->ends || !nc_decoys_wanted(sandbox->terms) ||
+		nc_sandbox_files(sandbox, &look, &ignored) < 0) {
+		nc_process_finish(process);
+		return;
+	}
+	process->looks = true;
+	nc_process_save(process);
+}
+
+static void on_settled(void *context, const char *sandbox, int error, const char *data, size_t size)
+{
+	struct nc_sandboxes *all = context;
+	struct nc_sandbox *s = nc_sandbox_find(all, NULL, sandbox);
+
+	(void)size;
+	if (s && error == 0)
+		(void)nc_decoys_count_again(data, &s->decoys_lost);
+}
+
+void nc_sandbox_restored(struct nc_sandbox *sandbox)
+{
+	const struct nc_file_work look = {.words = nc_decoys_look(),
+		.output_max = 64,
+		.idles = true,
+		.context = sandbox->all,
+		.done = on_settled};
+	struct nacre_err ignored = {0};
+
+	if (nc_decoys_wanted(sandbox->terms))
+		(void)nc_sandbox_files(sandbox, &look, &ignored);
 }
 
 /* ---- the detector ---- */

@@ -21,13 +21,14 @@
 
 static json_t *note_of(const struct nc_sandbox *sandbox)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:o}",
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:i, s:o}",
 		"kind", "sandbox", "id", sandbox->id, "tenant", sandbox->tenant, "created",
 		sandbox->created, "spec", sandbox->spec.source, "network", sandbox->network,
 		"trusted", sandbox->spec.network.trusted, "box", (json_int_t)sandbox->box_id,
 		"lives", sandbox->lives && !sandbox->filling, "ends", sandbox->ends, "paused",
 		sandbox->paused, "deadline", (json_int_t)sandbox->deadline_ns, "used",
-		(json_int_t)sandbox->used_ns, "placeholders",
+		(json_int_t)sandbox->used_ns, "decoys", (int)sandbox->decoys_lost, "placeholders",
 		nc_access_placeholders(sandbox->access));
 }
 
@@ -66,15 +67,15 @@ static json_t *end_of(const struct nc_process *process)
 static json_t *note_of_process(const struct nc_process *process, json_t *end)
 {
 	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s, "
-			 "s:b, s:b, s:i, s:O?, s:O?}",
+			 "s:b, s:b, s:b, s:i, s:O?, s:O?}",
 		"kind", "process", "sandbox", process->sandbox->id, "id", process->id, "command",
 		process->command, "started", process->started, "terminal", process->terminal,
 		"background", process->background, "interactive", process->interactive, "hungry",
 		process->hungry, "box", (json_int_t)process->box_id, "birth",
 		(json_int_t)process->birth_ns, "bytes", (json_int_t)process->output_bytes, "end",
-		end, "failure", process->failure.message, "unborn", process->unborn, "blocked",
-		process->blocked, "risk", (int)process->risk, "denials", process->denials, "alerts",
-		process->alerts);
+		end, "failure", process->failure.message, "unborn", process->unborn, "looks",
+		process->looks, "blocked", process->blocked, "risk", (int)process->risk, "denials",
+		process->denials, "alerts", process->alerts);
 }
 
 void nc_process_save(struct nc_process *process)
@@ -160,6 +161,7 @@ static void recall_sandbox(void *context, uint32_t page, const json_t *note)
 	sandbox->lives = flag_of(note, "lives");
 	sandbox->ends = flag_of(note, "ends");
 	sandbox->paused = flag_of(note, "paused");
+	sandbox->decoys_lost = (unsigned int)number_of(note, "decoys");
 	if (read_spec(sandbox, note) < 0 ||
 		nc_sandbox_settle(sandbox, json_object_get(note, "placeholders"), &err) < 0) {
 		const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
@@ -218,6 +220,7 @@ static int read_process(struct nc_process *process, const json_t *note)
 	process->output_bytes = number_of(note, "bytes");
 	process->awaited = !json_is_string(end);
 	process->unborn = flag_of(note, "unborn");
+	process->looks = flag_of(note, "looks");
 	process->blocked = flag_of(note, "blocked");
 	if (number_of(note, "risk") < NC_SEVERITY_MAX)
 		process->risk = (enum nc_severity)number_of(note, "risk");
@@ -330,6 +333,11 @@ void nc_sandboxes_recall(struct nc_sandboxes *all)
 
 	nc_ledger_visit(all->ledger, recall_sandbox, all);
 	nc_ledger_visit(all->ledger, recall_process, all);
+	/* now, since those that are adopted look themselves */
+	for (const struct nc_sandbox *s = all->list; s; s = s->next)
+		for (struct nc_process *p = s->processes; p; p = p->next)
+			if (p->looks)
+				nc_process_unlooked(p);
 	while (nc_hub_unadopted(all->hub) > 0)
 		(void)uv_run(loop, UV_RUN_ONCE);
 	bury(all);

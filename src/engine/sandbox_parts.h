@@ -48,6 +48,8 @@ struct nc_process {
 	struct nacre_err failure;
 	bool unborn;	 /* it never ran: its end says nothing */
 	bool blocked;	 /* the policy refused or ended it, for the failure's reason */
+	bool looks;	 /* it has ended, and decoys are being looked at */
+	bool uncounted;	 /* its end was, before anybody counted */
 	bool paused_for; /* the sandbox was paused for what it did */
 	json_t *denials; /* of what its text would do; NULL: none */
 	json_t *alerts;	 /* once it has ended; NULL: none */
@@ -88,6 +90,7 @@ struct nc_sandbox {
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
 	size_t n_idling;	       /* of the tasks */
+	unsigned int decoys_lost;      /* bits of nc_decoys_count_again() */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
 };
 
@@ -156,8 +159,20 @@ int nc_process_take_study(struct nc_process *process, const struct nc_study_text
 void nc_process_refuse(struct nc_process *process, const struct nc_process_spec *spec,
 	const struct nacre_err *err);
 
+/* It has ended: it is told of once its decoys were looked at, if there are any. */
+void nc_process_close(struct nc_process *process);
+
+/* The worker before died while it looked: what was touched is told with the next one. */
+void nc_process_unlooked(struct nc_process *process);
+
+/* And now it is told of. */
+void nc_process_finish(struct nc_process *process);
+
 /* It has ended: what that moves, for everybody; before anybody who waits for it is told. */
 void nc_process_account(struct nc_process *process);
+
+/* The same for what ended before there was a gate. */
+void nc_process_count(struct nc_process *process);
 
 /* Once a second while it runs: the threat detector looks at it. */
 void nc_process_look(struct nc_process *process);

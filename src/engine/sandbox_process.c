@@ -52,6 +52,8 @@ void nc_process_free(struct nc_process *process)
 {
 	if (process->sandbox->all->ledger)
 		nc_ledger_remove(process->sandbox->all->ledger, process->page);
+	if (process->looks)
+		nc_file_tasks_forget(process->sandbox->all, process);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		nc_output_done(&process->output[i]);
 	json_decref(process->command);
@@ -78,7 +80,7 @@ static bool forget_oldest(struct nc_sandbox *sandbox)
 	struct nc_process **oldest = NULL, *process;
 
 	for (struct nc_process **place = &sandbox->processes; *place; place = &(*place)->next)
-		if (!(*place)->running && !(*place)->awaited && *place != sandbox->processes)
+		if (!nc_process_runs(*place) && !(*place)->awaited && *place != sandbox->processes)
 			oldest = place;
 	if (!oldest)
 		return false;
@@ -126,7 +128,7 @@ static void forget_old(struct nc_sandbox *sandbox)
 	for (struct nc_process **place = &sandbox->processes; *place;) {
 		struct nc_process *process = *place;
 
-		if (process->running || process->awaited || ++n <= NC_SANDBOX_ENDED_MAX) {
+		if (nc_process_runs(process) || process->awaited || ++n <= NC_SANDBOX_ENDED_MAX) {
 			place = &process->next;
 			continue;
 		}
@@ -261,6 +263,14 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 			"The daemon died before the command had all of its input");
 	sandbox->n_running--;
 	sandbox->used_ns = nc_clock_ns();
+	nc_process_close(process);
+}
+
+void nc_process_finish(struct nc_process *process)
+{
+	struct nc_sandbox *sandbox = process->sandbox;
+
+	process->looks = false;
 	nc_process_account(process);
 	nc_process_save(process); /* before anybody is told: it is not to be taken back */
 	nc_sandbox_save(sandbox);
@@ -552,7 +562,7 @@ const char *nc_process_id(const struct nc_process *process)
 
 bool nc_process_runs(const struct nc_process *process)
 {
-	return process->running != NULL;
+	return process->running || process->looks;
 }
 
 bool nc_process_is_background(const struct nc_process *process)
@@ -613,11 +623,12 @@ static int add_end(const struct nc_process *process, json_t *object)
 json_t *nc_process_json(const struct nc_process *process, bool with_output)
 {
 	json_t *object = json_pack("{s:s, s:s, s:O, s:s, s:b, s:b}", "id", process->id, "state",
-		process->running ? "running" : "ended", "command", process->command, "started",
-		process->started, "terminal", process->terminal, "background", process->background);
+		nc_process_runs(process) ? "running" : "ended", "command", process->command,
+		"started", process->started, "terminal", process->terminal, "background",
+		process->background);
 	int r = object ? 0 : -1;
 
-	if (r == 0 && !process->running)
+	if (r == 0 && !nc_process_runs(process))
 		r = add_end(process, object);
 	if (r == 0 && with_output) {
 		r |= nc_output_set(&process->output[NC_STREAM_OUTPUT], object, "stdout");
@@ -689,6 +700,13 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 	return 0;
 }
 
+void nc_process_unlooked(struct nc_process *process)
+{
+	process->looks = false;
+	nc_process_account(process);
+	nc_process_save(process);
+}
+
 void nc_process_lose(struct nc_process *process)
 {
 	process->awaited = false;
@@ -701,12 +719,16 @@ void nc_process_lose(struct nc_process *process)
 void nc_processes_lose(struct nc_sandbox *sandbox)
 {
 	for (struct nc_process *p = sandbox->processes; p; p = p->next) {
-		if (!p->running)
+		if (!nc_process_runs(p))
 			continue;
 		/* their ends come, or have come, and find nobody */
-		nc_command_disown(p->running);
-		p->running = NULL;
-		p->end.cause = NC_CAUSE_CANCEL;
+		if (p->running) {
+			nc_command_disown(p->running);
+			p->running = NULL;
+			p->end.cause = NC_CAUSE_CANCEL;
+		}
+		nc_file_tasks_forget(sandbox->all, p);
+		p->looks = false;
 		nc_process_account(p);
 		tell_end(p);
 	}

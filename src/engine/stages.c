@@ -385,8 +385,8 @@ static int fill_stream(struct nc_execution *execution, const struct nc_stage *st
 			put_file(execution, stage, nc_step_program_name(execution, step),
 				step->program, step->program_size, true);
 	}
-	if (brings_files(stage) && !build && nc_decoys_wanted(execution))
-		nc_decoys_put(execution, stream);
+	if (brings_files(stage) && !build && nc_decoys_wanted(execution->terms))
+		nc_decoys_put(&execution->request.files, stream);
 	nc_pack_end(stream);
 	return stream->error;
 }
@@ -400,7 +400,7 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 	nc_word_add(&execution->argv, "nacre-files");
 	execution->order.flags |= NC_ORDER_FILES;
 	if (stage->kind == NC_STAGE_LOOK) {
-		nc_decoys_words(execution, &execution->argv);
+		nc_decoys_words(&execution->request.files, &execution->argv);
 		return;
 	}
 	nc_word_add(&execution->argv, puts_files(stage) ? "put" : "get");

@@ -26,6 +26,8 @@
 #include "inside/watch_verb.h"
 #include "kernel/tree.h"
 
+/* Decoys are older than that, and what a program makes is not. */
+#define RECENT_S (24 * 60 * 60)
 #define CHUNK (128U * 1024)
 #define REMOVE_NS (60 * NC_NS_PER_S)
 
@@ -188,13 +190,20 @@ static int do_remove(char **argv, struct nacre_err *err)
 	return nc_tree_remove(dir_fd, slash + 1, nc_clock_ns() + REMOVE_NS);
 }
 
+/* Whether it is a file of which nobody has read anything since its times were set. */
+static bool is_unread(const struct stat *status)
+{
+	return status->st_atim.tv_sec == status->st_mtim.tv_sec &&
+	       status->st_atim.tv_nsec == status->st_mtim.tv_nsec;
+}
+
 /*
  * Whether each of some old files was read or changed since it was put here, as a digit: the first
  * reading gives it another time of access than of change. Then takes away what is still as old.
  */
 static int do_touched(char **argv, struct nacre_err *err)
 {
-	const time_t recent = time(NULL) - 24 * 60 * 60;
+	const time_t recent = time(NULL) - RECENT_S;
 
 	(void)err;
 	for (; *argv; argv++) {
@@ -202,10 +211,7 @@ static int do_touched(char **argv, struct nacre_err *err)
 		bool there = lstat(*argv, &status) == 0 && S_ISREG(status.st_mode);
 		char *slash = strrchr(*argv, '/');
 
-		(void)putchar(there && status.st_atim.tv_sec == status.st_mtim.tv_sec &&
-					      status.st_atim.tv_nsec == status.st_mtim.tv_nsec
-				      ? '0'
-				      : '1');
+		(void)putchar(there && is_unread(&status) ? '0' : '1');
 		if (!there || status.st_mtim.tv_sec > recent)
 			continue;
 		(void)unlink(*argv); /* else it is captured, if anything is */
@@ -213,6 +219,29 @@ static int do_touched(char **argv, struct nacre_err *err)
 			*slash = '\0';
 		if (slash)
 			(void)rmdir(*argv); /* not if it has anything else */
+	}
+	return 0;
+}
+
+/*
+ * The same for files that stay: 0 is one that nobody has read, 1 one that was read and looks again
+ * as if it was not, 2 one that is not that file any more.
+ */
+static int do_renewed(char **argv, struct nacre_err *err)
+{
+	const time_t recent = time(NULL) - RECENT_S;
+
+	(void)err;
+	for (; *argv; argv++) {
+		struct stat status;
+		bool old = lstat(*argv, &status) == 0 && S_ISREG(status.st_mode) &&
+			   status.st_mtim.tv_sec <= recent;
+		const struct timespec times[2] = {status.st_mtim, status.st_mtim};
+
+		(void)putchar(!old ? '2' : is_unread(&status) ? '0' : '1');
+		/* one that cannot be renewed is told again */
+		if (old && !is_unread(&status))
+			(void)utimensat(AT_FDCWD, *argv, times, AT_SYMLINK_NOFOLLOW);
 	}
 	return 0;
 }
@@ -230,6 +259,7 @@ static const struct {
 	{"move", 2, do_move},
 	{"remove", 1, do_remove},
 	{"touched", -1, do_touched},
+	{"renewed", -1, do_renewed},
 	{"watch", 2, nc_verb_watch},
 	{"pack", 2, nc_verb_pack},
 	{"unpack", 1, nc_verb_unpack},

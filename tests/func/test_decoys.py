@@ -1,10 +1,15 @@
 """Decoys: keys that open nothing, in a box whose policy wants them; who reads one is told of."""
 
+import json
+import subprocess
 import time
 
 import pytest
 
+from conftest import NACRE
 from serving import Daemon
+from test_sandboxes import Sandbox
+from test_snapshots import keep, restore
 
 PATHS = (".aws/credentials", ".ssh/id_rsa", ".kube/config", ".env.production")
 
@@ -115,3 +120,96 @@ def test_they_look_as_if_they_had_lain_there(daemon):
 def test_what_it_cannot_see(daemon, code):
     """As docs/policy.md says; should one of these be seen one day, it has to say so."""
     assert not touched(ask(daemon, code, "python"))
+
+
+# ---- commands in sandboxes
+
+
+@pytest.fixture
+def box(daemon):
+    made = Sandbox(daemon, policy="baited")
+    yield made
+    made.ask("DELETE")
+
+
+def value(reply):
+    return touched(reply)[0]["value"] if touched(reply) else 0
+
+
+def test_commands_are_told_of_too(daemon, box):
+    """Each command by itself, and again if one reads again."""
+    before = series(daemon)
+    assert value(box.run("cat .aws/credentials")) == 1
+    assert value(box.run("true")) == 0
+    assert value(box.run("cat .aws/credentials .ssh/id_rsa", background=False)) == 2
+    running = box.run("sleep 0.3; cat ~/.kube/config; exit 4", background=True)["id"]
+    assert value(box.wait(running)) == 1 and box.command(running)["exit_code"] == 4
+    assert series(daemon) - before == 3
+
+
+def series(daemon):
+    found = [line for line in daemon.get("/metrics").body.decode().splitlines() if line.startswith('nacre_threats_total{signal="decoys_touched"}')]
+    return float(found[0].split()[-1]) if found else 0
+
+
+@pytest.mark.parametrize("command", ["rm .aws/credentials", "echo mine >.aws/credentials", "mv .ssh other"])
+def test_what_a_command_changes_is_told_once(box, command):
+    assert value(box.run(command)) == 1
+    assert value(box.run("true")) == 0 and value(box.run("cat .aws/credentials other/* 2>&1; true")) <= 1
+    assert value(box.run("cat .env.production")) == 1  # and the others are there still
+
+
+def test_honest_commands_touch_none(box):
+    for command in ("true", "ls -laR ~", "stat .aws/credentials", "echo hello >file; cat file", "exit 3"):
+        assert value(box.run(command)) == 0, command
+
+
+def test_who_packs_and_restores_touches_none(daemon, box):
+    box.run("echo 1 >file")
+    kept = keep(box)
+    assert box.ask("GET", "/archive?path=/workspace").status == 200
+    assert value(box.run("true")) == 0
+    assert restore(box, kept["id"]).status == 204
+    assert value(box.run("cat file")) == 0
+    assert value(box.run("cat .ssh/id_rsa")) == 1
+    plain = Sandbox(daemon)
+    none = keep(plain)
+    plain.ask("DELETE")
+    assert restore(box, none["id"]).status == 204
+    assert value(box.run("ls -A")) == 0  # a snapshot has its own decoys, or none
+    other = Sandbox(daemon, policy="baited", snapshot=kept["id"])
+    assert value(other.run("cat file")) == 0 and value(other.run("cat .aws/credentials")) == 1
+    other.ask("DELETE")
+
+
+def test_only_sandboxes_whose_policy_wants_them(daemon):
+    plain = Sandbox(daemon)
+    assert plain.run("ls -A")["stdout"] == "" and not touched(plain.run("cat .aws/credentials"))
+    plain.ask("DELETE")
+
+
+def test_a_sandbox_that_goes_while_it_is_looked_at(daemon):
+    for pause in (0, 0.005, 0.01, 0.02):
+        box = Sandbox(daemon, policy="baited")
+        box.run("true", background=True)
+        time.sleep(pause)
+        assert box.ask("DELETE").status == 204
+    assert daemon.get("/healthz").status == 200
+
+
+def test_a_daemon_that_dies_while_it_looks(tmp_path):
+    policies = tmp_path / "config" / "policies"
+    policies.mkdir(parents=True)
+    (policies / "baited.yaml").write_text("inherits: standard\ndecoys: true\n")
+    for path in (tmp_path, tmp_path / "config", policies):
+        path.chmod(0o755)
+    with Daemon(tmp_path, config=tmp_path / "config") as daemon:
+        box = Sandbox(daemon, policy="baited")
+        assert value(box.run("cat .aws/credentials")) == 1
+        ids = [box.run(f"sleep 0.0{i}; exit {i}", background=True)["id"] for i in range(1, 8)]
+        daemon.die()
+        assert [box.wait(one)["exit_code"] for one in ids] == list(range(1, 8))
+        assert value(box.run("cat .aws/credentials")) == 1 and value(box.run("true")) == 0
+    lines = subprocess.run([str(NACRE), "audit", "log", "--json"], env=daemon.env, capture_output=True, text=True, check=True).stdout
+    found = [json.loads(line)["body"]["id"] for line in lines.splitlines() if '"event":"sandbox.command"' in line]
+    assert sorted(one for one in found if one in ids) == sorted(ids), "each is recorded once"

@@ -21,8 +21,6 @@ from test_commands_account import PROBE, cpu, metrics
 from test_sandboxes import Sandbox
 
 TENANTS = ("acme", "rival")
-# What a cancelled or lost execution used is not billed yet. Whoever mends that sets this to True.
-CANCELLED_HAVE_BILLS = False
 THREADS = 4
 
 EXECUTIONS = {  # code, language, more of the request, statuses that it may end with
@@ -507,7 +505,6 @@ def test_the_kernel_agrees(books):
     assert not wrong, (len(wrong), wrong[:5])
 
 
-@pytest.mark.xfail(not CANCELLED_HAVE_BILLS, strict=True, reason="the end of a cancelled or lost execution has no bill yet")
 def test_the_bills_of_cancelled_executions(books):
     """Whoever had run for a while has burnt CPU time by then."""
     both, found = books

@@ -177,8 +177,12 @@ int nc_rest_restore(struct nc_wait *wait, struct nc_sandbox *sandbox,
 
 static void on_restored(struct nc_wait *wait, int error, const char *said, size_t size)
 {
+	struct nc_sandbox *sandbox =
+		nc_sandbox_find(wait->server->sandboxes, NULL, wait->exchange->part[0]);
 	struct nc_exchange *exchange = settle(wait);
 
+	if (sandbox)
+		nc_sandbox_restored(sandbox);
 	if (error < 0)
 		nc_rest_refuse_file(exchange, error, said, size);
 	else
