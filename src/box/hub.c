@@ -665,6 +665,7 @@ static void lose_all(struct nc_hub *hub)
 		struct nc_command *command = hub->commands;
 
 		nc_err_set(&command->failure, -ECONNRESET, "The spawner is gone");
+		command->end.fail = NC_FAIL_LOST;
 		command_done(command);
 	}
 }

@@ -72,3 +72,15 @@ json_t *nc_outcome_signal(const struct nc_box_end *end)
 {
 	return end->signal ? json_integer(end->signal) : json_null();
 }
+
+const char *nc_outcome_failure(enum nc_fail fail, int error)
+{
+	static const char *const names[NC_FAIL_MAX] = {
+		[NC_FAIL_BOX] = "box",
+		[NC_FAIL_FILES] = "files",
+		[NC_FAIL_PROGRAM] = "program_refused",
+		[NC_FAIL_LOST] = "lost",
+	};
+
+	return fail == NC_FAIL_PROGRAM && error == -ENOENT ? "program_missing" : names[fail];
+}

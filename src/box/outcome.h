@@ -13,4 +13,7 @@ json_t *nc_outcome_strength(const struct nc_box_host *host, const struct nc_box_
 json_t *nc_outcome_code(const struct nc_box_end *end);	 /* a number, or null */
 json_t *nc_outcome_signal(const struct nc_box_end *end); /* the same */
 
+/* What could not be done, by its name; NULL: it has run. error: the -errno that was told. */
+const char *nc_outcome_failure(enum nc_fail fail, int error);
+
 #endif

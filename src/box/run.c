@@ -140,9 +140,8 @@ static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *p
 		return event.terminal_fd >= 0 ? take_terminal(run, pump, event.terminal_fd) : 0;
 	}
 	pump->ended = true;
-	if (event.type == NC_BOX_ENDED)
-		run->end = event.end;
-	else
+	run->end = event.end;
+	if (event.type != NC_BOX_ENDED)
 		run->failure = event.failure;
 	return 0;
 }

@@ -9,11 +9,11 @@
 #include "cli/cli.h"
 #include "engine/end_denials.h"
 
-int nc_answer_failure(
-	const struct nacre_err *failure, const char *command, struct nacre_err *ret_said)
+int nc_answer_failure(const struct nc_run *run, const char *command, struct nacre_err *ret_said)
 {
 	char quoted[NC_TEXT_QUOTED_MAX];
-	bool is_command = nc_text_after(failure->message, "start the program") != NULL;
+	const struct nacre_err *failure = &run->failure;
+	bool is_command = run->end.fail == NC_FAIL_PROGRAM;
 
 	if (is_command)
 		(void)nc_err_set(ret_said, failure->code, "%s: %s", nc_text_quote(quoted, command),

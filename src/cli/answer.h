@@ -9,8 +9,7 @@
  * Says on standard error why there was no run, and returns the exit code: the shell's habits, 127
  * not found, 126 not executable; 125 is Nacre's own. *ret_said has the same words.
  */
-int nc_answer_failure(
-	const struct nacre_err *failure, const char *command, struct nacre_err *ret_said);
+int nc_answer_failure(const struct nc_run *run, const char *command, struct nacre_err *ret_said);
 
 /* The exit code of a run; unless quiet, says on standard error what was refused and what ended it.
  */

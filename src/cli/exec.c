@@ -61,7 +61,7 @@ static int answer(const struct nc_box_host *host, const struct nc_run *task, con
 	int code;
 
 	if (task->failure.code < 0) {
-		code = nc_answer_failure(&task->failure, command, &said);
+		code = nc_answer_failure(task, command, &said);
 		if (arg_json)
 			nc_answer_error(said.message, code, NULL);
 		return code;

@@ -38,7 +38,9 @@ int nc_exec_code(const json_t *command)
 		return 128 + (int)json_integer_value(ended_by);
 	if (json_is_integer(code))
 		return (int)json_integer_value(code);
-	return strstr(text_of(command, "error"), "start the program") ? 127 : NC_EXIT_SELF;
+	if (nc_streq(text_of(command, "failure"), "program_missing"))
+		return 127;
+	return nc_streq(text_of(command, "failure"), "program_refused") ? 126 : NC_EXIT_SELF;
 }
 
 /* Limits of the sandbox, as a request names them. */

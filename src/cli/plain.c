@@ -48,7 +48,7 @@ static int answer(const struct nc_box_host *host, const struct nc_run *task, con
 
 	(void)host;
 	(void)err;
-	return task->failure.code < 0 ? nc_answer_failure(&task->failure, command, &said)
+	return task->failure.code < 0 ? nc_answer_failure(task, command, &said)
 				      : nc_answer_code(task, false);
 }
 

@@ -348,14 +348,13 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 {
 	struct nc_build *build = context;
 	bool good = !failure && nc_streq(nc_outcome_status(end), "success");
-	bool is_program = failure && nc_text_after(failure->message, "start the program");
 
 	(void)output_bytes;
 	build->command = NULL;
 	if (build->cancelled) {
 		nc_err_set(&build->result.err, -ECANCELED, "It was cancelled");
 		fail(build, "cancelled");
-	} else if (is_program) {
+	} else if (failure && end->fail == NC_FAIL_PROGRAM) {
 		nc_err_set(&build->result.err, -ENOENT, "%s cannot be run in this image: %s",
 			build->installer->interpreter, nc_runtimes[build->spec.language]->fix);
 		fail(build, "error");

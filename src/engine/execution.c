@@ -331,14 +331,13 @@ static struct nc_step_state *note_last_known(struct nc_execution *execution, uin
 }
 
 /* A box that could not be made, or a program that is not in the image. */
-static int take_failure(
-	struct nc_execution *execution, uint64_t output_bytes, const struct nacre_err *failure)
+static int take_failure(struct nc_execution *execution, enum nc_fail fail, uint64_t output_bytes,
+	const struct nacre_err *failure)
 {
 	const struct nc_stage *stage = stage_of(execution);
-	bool is_program = nc_text_after(failure->message, "start the program") != NULL;
 	bool is_full = failure->code == -ENOSPC || failure->code == -EDQUOT;
 
-	if (failure->code == -ECONNRESET) {
+	if (fail == NC_FAIL_LOST) {
 		struct nc_step_state *step = note_last_known(execution, output_bytes);
 
 		if (step)
@@ -346,11 +345,11 @@ static int take_failure(
 		return nc_execution_fail(
 			execution, "lost", "The process that holds the boxes has died");
 	}
-	if (is_program && step_of(execution) && stage->kind != NC_STAGE_FETCH)
+	if (fail == NC_FAIL_PROGRAM && step_of(execution) && stage->kind != NC_STAGE_FETCH)
 		return nc_execution_fail(execution, "error",
 			"%s cannot be run in this image: %s: %s", step_of(execution)->runtime->name,
 			nc_errno_text(failure->code), step_of(execution)->runtime->fix);
-	if (is_full && nc_text_after(failure->message, "put the files"))
+	if (is_full && fail == NC_FAIL_FILES)
 		return nc_execution_fail(execution, "disk_limit", "Put files into the box: %s",
 			nc_errno_text(failure->code));
 	/* the fault is ours, and nothing of the user's has run: once more from the beginning */
@@ -498,7 +497,7 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 		return;
 	}
 	if (failure)
-		r = take_failure(execution, output_bytes, failure);
+		r = take_failure(execution, end->fail, output_bytes, failure);
 	else
 		r = take_end(execution, end, output_bytes);
 	if (r == 0 && stage_of(execution)->kind == NC_STAGE_FETCH) {

@@ -67,14 +67,15 @@ static json_t *end_of(const struct nc_process *process)
 static json_t *note_of_process(const struct nc_process *process, json_t *end)
 {
 	return json_pack("{s:s, s:s, s:s, s:O, s:s, s:b, s:b, s:b, s:b, s:I, s:I, s:I, s:o, s:s, "
-			 "s:b, s:b, s:b, s:i, s:O?, s:O?}",
+			 "s:i, s:i, s:b, s:b, s:b, s:i, s:O?, s:O?}",
 		"kind", "process", "sandbox", process->sandbox->id, "id", process->id, "command",
 		process->command, "started", process->started, "terminal", process->terminal,
 		"background", process->background, "interactive", process->interactive, "hungry",
 		process->hungry, "box", (json_int_t)process->box_id, "birth",
 		(json_int_t)process->birth_ns, "bytes", (json_int_t)process->output_bytes, "end",
-		end, "failure", process->failure.message, "unborn", process->unborn, "looks",
-		process->looks, "blocked", process->blocked, "risk", (int)process->risk, "denials",
+		end, "failure", process->failure.message, "error", -process->failure.code, "fail",
+		(int)process->end.fail, "unborn", process->unborn, "looks", process->looks,
+		"blocked", process->blocked, "risk", (int)process->risk, "denials",
 		process->denials, "alerts", process->alerts);
 }
 
@@ -114,6 +115,13 @@ static uint64_t number_of(const json_t *note, const char *key)
 static bool flag_of(const json_t *note, const char *key)
 {
 	return json_is_true(json_object_get(note, key));
+}
+
+static int error_of(const json_t *note)
+{
+	uint64_t error = number_of(note, "error");
+
+	return error > 0 && error < 4096 ? (int)error : EIO;
 }
 
 /* A reference of the caller's; NULL: it has none. */
@@ -227,9 +235,11 @@ static int read_process(struct nc_process *process, const json_t *note)
 	process->denials = list_of(note, "denials");
 	process->alerts = list_of(note, "alerts");
 	if (*text_of(note, "failure"))
-		nc_err_set(&process->failure, -EIO, "%s", text_of(note, "failure"));
+		nc_err_set(&process->failure, -error_of(note), "%s", text_of(note, "failure"));
 	if (!process->awaited)
 		r = read_end(process, json_string_value(end));
+	if (number_of(note, "fail") < NC_FAIL_MAX)
+		process->end.fail = (enum nc_fail)number_of(note, "fail");
 	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++)
 		r = nc_ledger_output(ledger, process->page, i, &process->output[i]);
 	return r == -EFBIG ? 0 : r;

@@ -595,13 +595,15 @@ static int add_end(const struct nc_process *process, json_t *object)
 	else
 		nc_denials_explain(end, why, sizeof(why));
 	r |= json_object_set_new(object, "status",
-		json_string(process->blocked			   ? "blocked"
-			    : process->failure.code == -ECONNRESET ? "lost"
-			    : failed				   ? "error"
-								   : nc_outcome_status(end)));
+		json_string(process->blocked		? "blocked"
+			    : end->fail == NC_FAIL_LOST ? "lost"
+			    : failed			? "error"
+							: nc_outcome_status(end)));
 	r |= json_object_set_new(object, "exit_code", failed ? none : nc_outcome_code(end));
 	r |= json_object_set_new(object, "signal", failed ? none : nc_outcome_signal(end));
 	r |= json_object_set_new(object, "error", *why ? nc_json_text(why, strlen(why)) : none);
+	r |= json_object_set_new(object, "failure",
+		json_pack("s?", nc_outcome_failure(end->fail, process->failure.code)));
 	r |= ran ? nc_denials_add_end(denials, end) : 0;
 	r |= json_object_set_new(object, "denials", denials);
 	r |= json_object_set_new(

@@ -51,15 +51,37 @@ _Static_assert(FILES_FD == NC_ZYGOTE_FD, "where a zygote looks for it");
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-_Noreturn static void give_up(int report_fd, int error, const char *step)
+/* Behind the errno and an enum nc_fail. */
+#define REPORT_TEXT (sizeof(int) + 1)
+
+_Noreturn static void give_up_as(enum nc_fail fail, int report_fd, int error, const char *step)
 {
 	char report[NC_CHILD_REPORT_MAX];
 	int size;
 
 	memcpy(report, &error, sizeof(error));
-	size = snprintf(report + sizeof(error), sizeof(report) - sizeof(error), "%s", step);
-	(void)nc_fd_write_all(report_fd, report, sizeof(error) + (size_t)size);
+	report[sizeof(error)] = (char)fail;
+	size = snprintf(report + REPORT_TEXT, sizeof(report) - REPORT_TEXT, "%s", step);
+	(void)nc_fd_write_all(report_fd, report, REPORT_TEXT + (size_t)size);
 	_exit(125);
+}
+
+_Noreturn static void give_up(int report_fd, int error, const char *step)
+{
+	give_up_as(NC_FAIL_BOX, report_fd, error, step);
+}
+
+int nc_child_failed(const char *report, ssize_t size, enum nc_fail *ret_fail, struct nacre_err *err)
+{
+	int error;
+
+	if (size < (ssize_t)REPORT_TEXT)
+		return nc_err_set(err, -EPROTO, "The box died while it was built");
+	memcpy(&error, report, sizeof(error));
+	if (report[sizeof(error)] > NC_FAIL_NONE && report[sizeof(error)] < NC_FAIL_LOST)
+		*ret_fail = (enum nc_fail)report[sizeof(error)];
+	return nc_err_errno(err, error > 0 ? -error : -EPROTO, "%.*s", (int)size - (int)REPORT_TEXT,
+		report + REPORT_TEXT);
 }
 
 #define STEP(report_fd, text, call)                                                                \
@@ -637,7 +659,10 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 		STEP(held->channel_fd, "set limits", set_limits(payload, &order.limits));
 	STEP(held->channel_fd, "change the directory", go_to(order.dir));
 	if (order.flags & NC_ORDER_PACK) {
-		STEP(held->channel_fd, "put the files", nc_put(files_fd, failed));
+		int r = nc_put(files_fd, failed);
+
+		if (r < 0)
+			give_up_as(NC_FAIL_FILES, held->channel_fd, -r, "put the files");
 		(void)close(files_fd);
 	}
 	if (order.flags & NC_ORDER_AHEAD)
@@ -652,9 +677,9 @@ _Noreturn void nc_child_execute(const struct nc_held *held, const struct nc_chil
 	if (program->is_files)
 		(void)syscall(
 			SYS_execveat, FILES_FD, "", program->argv, program->env, AT_EMPTY_PATH);
-	STEP(held->channel_fd, "start the program",
-		program->is_files ? -errno : execute(program->argv, program->env));
-	give_up(held->channel_fd, EPROTO, "start the program");
+	give_up_as(NC_FAIL_PROGRAM, held->channel_fd,
+		program->is_files ? errno : -execute(program->argv, program->env),
+		"start the program");
 }
 
 /* Before the box is entered: the files of the groups are the host root's. */

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "base/error.h"
 #include "inside/root.h"
 #include "inside/told.h"
 #include "kernel/boxwire.h"
@@ -11,13 +12,18 @@
 #include "kernel/fence.h"
 
 /*
- * How a child says what went wrong: the errno as four bytes, then the step. nacre-init says one 'r'
- * when it is ready. The payload says over its channel by what it is held (struct nc_payload_report,
- * with the descriptors that it has of enum nc_payload_fd, in their order); then it takes
- * an order (NC_BOX_RUN or NC_BOX_NEXT with the three streams, as it came from the worker, and
- * nacre-files if that is the program); the channel closes when it becomes its program.
+ * How a child says what went wrong: the errno as four bytes, its kind as one, then the step.
+ * nacre-init says one 'r' when it is ready. The payload says over its channel by what it is held
+ * (struct nc_payload_report, with the descriptors that it has of enum nc_payload_fd, in their
+ * order); then it takes an order (NC_BOX_RUN or NC_BOX_NEXT with the three streams, as it came from
+ * the worker, and nacre-files if that is the program); the channel closes when it becomes its
+ * program.
  */
 #define NC_CHILD_REPORT_MAX 128
+
+/* Reads such a report: fails with it, and with what kind of failure it is, if it says so. */
+int nc_child_failed(
+	const char *report, ssize_t size, enum nc_fail *ret_fail, struct nacre_err *err);
 
 /* The first process of a box. It waits for one byte on go_fd before it does anything. */
 struct nc_first {

@@ -30,7 +30,7 @@ enum nc_box_message {
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
 	NC_BOX_STARTED,	      /* struct nc_box_start; fds: its terminal, its door */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
-	NC_BOX_FAILED,	      /* u64 id, u32 errno, text: which step */
+	NC_BOX_FAILED,	      /* u64 id, u8 enum nc_fail, u32 errno, text: which step */
 	/*
 	 * After a restart, a kept box: u64 id, u64 home; fds: the worker's ends of its three
 	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED
@@ -161,6 +161,16 @@ enum nc_box_cause {
 	NC_CAUSE_MAX,
 };
 
+/* What could not be done, where nothing has run. */
+enum nc_fail {
+	NC_FAIL_NONE,
+	NC_FAIL_BOX,	 /* the box could not be made */
+	NC_FAIL_FILES,	 /* what belongs into it could not be put there */
+	NC_FAIL_PROGRAM, /* the program cannot be started: ENOENT if it is not there */
+	NC_FAIL_LOST,	 /* whoever holds the box has died; never on the wire */
+	NC_FAIL_MAX,
+};
+
 /* What this spawner's boxes are held by, whatever is ordered. */
 struct nc_box_host {
 	bool ranges;	  /* each box has user ids of its own */
@@ -210,10 +220,11 @@ struct nc_box_end {
 	uint32_t landlock; /* the ABI that it was held by; 0: none */
 	bool reported;	   /* refused calls were reported */
 	enum nc_box_tier tier;
-	bool pid_ns;  /* it had a pid namespace: nothing of it can survive */
-	bool alone;   /* it could make no processes, because nothing could have ended them */
-	uint32_t hit; /* enum nc_box_hit */
-	bool stays;   /* the box is there still, without processes, for its next command */
+	bool pid_ns;	   /* it had a pid namespace: nothing of it can survive */
+	bool alone;	   /* it could make no processes, because nothing could have ended them */
+	uint32_t hit;	   /* enum nc_box_hit */
+	bool stays;	   /* the box is there still, without processes, for its next command */
+	enum nc_fail fail; /* told by FAILED: nothing of this end was, then */
 	struct nc_box_usage usage;
 	uint32_t n_denied;
 	struct nc_box_denied denied[NC_DENIED_MAX];

@@ -360,18 +360,6 @@ int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_
 	return r;
 }
 
-/* A report of a child that could not go on: the errno, then the step. */
-static int failed_child(const char *report, ssize_t size, struct nacre_err *err)
-{
-	int error;
-
-	if (size < (ssize_t)sizeof(error))
-		return nc_err_set(err, -EPROTO, "The box died while it was built");
-	memcpy(&error, report, sizeof(error));
-	return nc_err_errno(
-		err, error > 0 ? -error : -EPROTO, "%.*s", (int)(size - 4), report + sizeof(error));
-}
-
 int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
 	char report[NC_CHILD_REPORT_MAX];
@@ -382,7 +370,7 @@ int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct n
 	box->report_fd = nc_fd_close(box->report_fd);
 	(void)nc_cradle_clear(&nursery->cradle); /* this may be who is in there */
 	if (size != 1 || report[0] != 'r')
-		return failed_child(report, size, err);
+		return nc_child_failed(report, size, &box->end.fail, err);
 	if (box->end.tier == NC_BOX_PROCESS)
 		return 0;
 	/* nothing foreign has run in there yet, so the path is what we made it */
@@ -844,7 +832,8 @@ int nc_birth_read_payload(struct nc_box *box, struct nacre_err *err)
 		return 0;
 	}
 	if (packet.data[0] != NC_PAYLOAD_HELD || packet.size != sizeof(report))
-		return failed_child((const char *)packet.data, (ssize_t)packet.size, err);
+		return nc_child_failed(
+			(const char *)packet.data, (ssize_t)packet.size, &box->end.fail, err);
 	memcpy(&report, packet.data, sizeof(report));
 	note_held(box, &report, &packet);
 	return 0;

@@ -244,7 +244,7 @@ static int refuse(struct nc_spawner *spawner, uint64_t id, int code, const char 
 	struct nacre_err err = {0};
 
 	nc_err_set(&err, code, "%s", why);
-	nc_tell_failure(spawner, id, &err);
+	nc_tell_failure(spawner, id, NC_FAIL_BOX, &err);
 	return 0;
 }
 

@@ -37,7 +37,8 @@ void nc_step_end(struct nc_spawner *spawner, struct nc_box *box);
 void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box);
 
 /* What the worker is told of an order. */
-void nc_tell_failure(struct nc_spawner *spawner, uint64_t id, const struct nacre_err *err);
+void nc_tell_failure(
+	struct nc_spawner *spawner, uint64_t id, enum nc_fail fail, const struct nacre_err *err);
 void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
 
 /*

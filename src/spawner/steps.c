@@ -32,12 +32,14 @@ static void testify(struct nc_spawner *spawner, const struct nc_box *box, bool i
 	spawner->witness_fd = nc_fd_close(spawner->witness_fd);
 }
 
-void nc_tell_failure(struct nc_spawner *spawner, uint64_t id, const struct nacre_err *err)
+void nc_tell_failure(
+	struct nc_spawner *spawner, uint64_t id, enum nc_fail fail, const struct nacre_err *err)
 {
 	struct nc_wire_out out;
 
 	nc_wire_begin(&out, NC_BOX_FAILED);
 	nc_wire_put_u64(&out, id);
+	nc_wire_put_u8(&out, fail == NC_FAIL_NONE ? NC_FAIL_BOX : (uint8_t)fail);
 	nc_wire_put_u32(&out, (uint32_t)-err->code);
 	nc_wire_put_text(&out, err->message);
 	nc_worker_send(&spawner->worker, &out, NULL, 0);
@@ -164,7 +166,7 @@ void nc_step_birth(
 	if (r >= 0)
 		return;
 	if (box->ordered)
-		nc_tell_failure(spawner, box->end.id, err);
+		nc_tell_failure(spawner, box->end.id, box->end.fail, err);
 	else
 		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
 	/* what cannot be prepared would be tried for ever; who dies while he waits is replaced */

@@ -326,6 +326,9 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 		event.id = event.now.id;
 	} else if (in.type == NC_BOX_FAILED) {
 		event.id = nc_wire_get_u64(&in);
+		event.end.fail = nc_wire_get_u8(&in);
+		if (event.end.fail == NC_FAIL_NONE || event.end.fail >= NC_FAIL_LOST)
+			return -EPROTO;
 		event.failure.code = -(int)nc_wire_get_u32(&in);
 		nc_wire_get_text(&in, event.failure.message, NACRE_ERR_MESSAGE_MAX - 1);
 	} else {

@@ -21,7 +21,7 @@ def until(*wanted):
     while set(wanted) - set(found):
         kind, body, fds = worker.receive()
         identity = struct.unpack("<Q", body[:8])[0]
-        found[kind, identity] = read_end(body) if kind == ENDED else fds if kind == STARTED else body[12:].decode(errors="replace")
+        found[kind, identity] = read_end(body) if kind == ENDED else fds if kind == STARTED else body[13:].decode(errors="replace")
     return found
 def whole(fd):
     data = b""

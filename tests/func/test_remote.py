@@ -336,3 +336,10 @@ def test_a_fresh_sandbox_reaches_what_is_allowed(daemon):  # noqa: F811
     none = subprocess.run([str(NACRE), "--server", f"http://127.0.0.1:{daemon.port}", "exec", "--", "sh", "-c", f"curl -s http://{name}/; echo $?"],
                           capture_output=True, text=True, timeout=60, env=daemon.env)
     assert none.stdout.strip() not in ("", "0"), none
+
+
+@pytest.mark.parametrize("program, code", [("/no/such", 127), ("/etc", 126), ("/etc/passwd", 126), ("false", 1)])
+def test_exec_there_ends_as_exec_here(daemon, program, code):  # noqa: F811
+    here = subprocess.run([str(NACRE), "exec", "--", program], capture_output=True, timeout=60, env=daemon.env)
+    there = subprocess.run([str(NACRE), "--server", f"http://127.0.0.1:{daemon.port}", "exec", "--", program], capture_output=True, timeout=60, env=daemon.env)
+    assert (here.returncode, there.returncode) == (code, code), (here, there)

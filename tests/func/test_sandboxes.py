@@ -76,13 +76,14 @@ def sandbox(daemon):
 
 def test_commands_share_files_and_have_ends_of_their_own(sandbox):
     first = sandbox.run("echo kept >file; echo out; echo err >&2; exit 3")
-    assert (first["exit_code"], first["status"], first["stdout"], first["stderr"]) == (3, "error", "out\n", "err\n")
+    assert (first["exit_code"], first["status"], first["stdout"], first["stderr"], first["failure"]) == (3, "error", "out\n", "err\n", None)
     assert first["usage"]["wall_seconds"] > 0 and first["usage"]["memory_peak_bytes"] > 0
     assert sandbox.run(["cat", "file"])["stdout"] == "kept\n"
     assert sandbox.run(["sh", "-c", "echo $0 $HOME", "a b"])["stdout"].startswith("a b ")
     assert sandbox.run("pwd; echo $WORD; id -u", dir="/tmp", env={"WORD": "x y"})["stdout"] == "/tmp\nx y\n1000\n"
     missing = sandbox.run(["/no/such/program"])
     assert missing["status"] == "error" and missing["exit_code"] is None and "start the program" in missing["error"]
+    assert missing["failure"] == "program_missing" and sandbox.run(["/etc"])["failure"] == "program_refused"
     late = sandbox.run("sleep 30", timeout=0.2)
     assert late["status"] == "timeout" and sandbox.run("cat", input="lines\n")["stdout"] == "lines\n"
 

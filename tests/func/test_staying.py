@@ -35,7 +35,7 @@ def command(kind, argv, flags=STAY, identity=1, feed=None, **fields):
         threading.Thread(target=write).start()
     kind, body, data = worker.finish(identity, kind=kind, argv=argv, flags=flags, tier=tier, directory=where, stdin=stdin,
                                      **{"env": (b"PATH=/usr/bin:/bin",), "pids": 50, **fields})
-    return kind, read_end(body) if kind == ENDED else body[12:].decode(errors="replace"), data
+    return kind, read_end(body) if kind == ENDED else body[13:].decode(errors="replace"), data
 def first(script, **fields): return command(RUN, (b"sh", b"-c", script), **fields)
 def sh(script, **fields): return command(NEXT, (b"sh", b"-c", script), **fields)
 def put(data, **fields): return command(NEXT, (b"nacre-files", b"put"), flags=STAY | FILES, feed=data, **fields)
