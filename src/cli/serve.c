@@ -39,6 +39,7 @@
 #include "kernel/filter.h"
 #include "server/listen.h"
 #include "server/server.h"
+#include "server/tally.h"
 #include "server/tls.h"
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
@@ -102,7 +103,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, image_store_fd, snapshots_fd;
+	int serve_fd, state_fd, image_store_fd, snapshots_fd, tally_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
 	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
@@ -247,6 +248,11 @@ static int open_all(struct opened *opened, struct nc_start *start, const struct 
 
 	if (r >= 0)
 		r = opened->state_fd = nc_state_open(NULL, false, err);
+	if (r >= 0) {
+		r = opened->tally_fd = nc_tally_open(opened->serve_fd);
+		if (r < 0)
+			(void)nc_err_errno(err, r, "Open serve/tally in the state directory");
+	}
 	if (r >= 0 && config->dir)
 		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* it forks, so before any secret */
@@ -281,6 +287,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "inbox", opened->inbox_fd);
 	nc_heirs_add(heirs, "serve", opened->serve_fd);
 	nc_heirs_add(heirs, "state", opened->state_fd);
+	nc_heirs_add(heirs, "tally", opened->tally_fd);
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
@@ -366,6 +373,7 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->inbox_fd = nc_heirs_take(heirs, "inbox");
 	opened->serve_fd = nc_heirs_take(heirs, "serve");
 	opened->state_fd = nc_heirs_take(heirs, "state");
+	opened->tally_fd = nc_heirs_take(heirs, "tally");
 	opened->image_store_fd = nc_heirs_take(heirs, "images");
 	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
 	opened->config_fd = nc_heirs_take(heirs, "config");
@@ -462,6 +470,7 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.spool_fd = start->cache_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
+		.tally_fd = opened->tally_fd,
 		.snapshots_fd = opened->snapshots_fd,
 		.archive_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_ARCHIVE),
 		.courier_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_COURIER),
@@ -624,6 +633,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct nc_heirs heirs;
 	struct opened opened = {.serve_fd = -EBADF,
 		.state_fd = -EBADF,
+		.tally_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,

@@ -20,6 +20,7 @@
 #include "server/feed.h"
 #include "server/reply.h"
 #include "server/sheet.h"
+#include "server/tally.h"
 #include "server/tracer.h"
 
 /* Less than that on the disk of the state, and nothing is begun. */
@@ -242,6 +243,8 @@ static void on_done(void *context, json_t *reply, struct nc_buf *text)
 		return;
 	}
 	nc_metrics_execution(server->metrics, job->reply);
+	if (nc_streq(job->status, "lost"))
+		nc_tally_lose(server->tally, 1);
 	nc_tracer_execution(server->tracer, &job->trace, job->id, box, job->reply);
 	log_end(job);
 	write_text(job, text);
