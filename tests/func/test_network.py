@@ -209,7 +209,7 @@ def test_secrets_stay_outside(caller, host):
     kept = subprocess.run(["grep", "-ra", "pearl-1234", str(caller.state)], capture_output=True)
     assert kept.returncode == 1, kept.stdout[:300]
     other.shutdown()
-    for secrets, words in (({"T": {"value": "x", "host": "example.org"}}, "secrets.T"), ({"T": {"value": "x"}}, "/secrets/T"),
+    for secrets, words in (({"T": {"value": "xxxx", "host": "example.org"}}, "secrets.T"), ({"T": {"value": "x"}}, "/secrets/T"),
                            ({"1": {"value": "x", "host": "example.org"}}, "/secrets"), ({"T": {"value": "a\nb", "host": "example.org"}}, "/secrets/T/value"),
                            ({"T": {"value": "x", "host": "*.example.org"}}, "/secrets/T/host")):
         path = caller.place / "request.json"
