@@ -16,6 +16,7 @@
 #include "server/aides.h"
 #include "server/alerts.h"
 #include "server/archive.h"
+#include "server/certificate.h"
 #include "server/gate.h"
 #include "server/intake.h"
 #include "server/jobs.h"
@@ -433,6 +434,15 @@ static int make_token(struct nc_server *server)
 	return r;
 }
 
+static int begin_tls(struct nc_server *server)
+{
+	const struct nc_server_setup *setup = &server->setup;
+
+	nc_tls_begin(setup->tls, setup->loop, server->http, setup->head_ms);
+	server->certificates = nc_certificates_new(setup->loop, setup->tls, setup->certifier_fd);
+	return server->certificates ? 0 : -ENOMEM;
+}
+
 static int begin(struct nc_server *server)
 {
 	const struct nc_server_setup *setup = &server->setup;
@@ -462,7 +472,7 @@ static int begin(struct nc_server *server)
 	if (r == 0)
 		r = nc_http_new(&http, &server->http);
 	if (r == 0 && setup->tls)
-		nc_tls_begin(setup->tls, setup->loop, server->http, setup->head_ms);
+		r = begin_tls(server);
 	if (r == 0)
 		r = nc_listeners_new(setup->loop, setup->listen_fds, setup->n_listen_fds,
 			server->http, setup->tls, &server->listeners);
@@ -515,6 +525,7 @@ void nc_server_free(struct nc_server *server)
 	nc_http_free(server->http);
 	if (server->setup.tls)
 		nc_tls_end(server->setup.tls);
+	nc_certificates_free(server->certificates);
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);

@@ -20,6 +20,7 @@ struct nc_analysts;
 struct nc_alerts;
 struct nc_archive;
 struct nc_book;
+struct nc_certificates;
 struct nc_channel;
 struct nc_generation;
 struct nc_jobs;
@@ -55,8 +56,8 @@ struct nc_server_setup {
 	int tally_fd;				    /* nc_tally_open(); or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
 	int snapshots_fd;			    /* the store of snapshots; or -EBADF */
-	/* of those who work beside us, or -EBADF; the last two are taken over */
-	int archive_fd, courier_fd, exporter_fd;
+	/* of those who work beside us, or -EBADF; all but the first are taken over */
+	int archive_fd, courier_fd, exporter_fd, certifier_fd;
 	struct nc_keeper keeper; /* who starts them again */
 	const int *listen_fds;	 /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
@@ -97,6 +98,7 @@ struct nc_server {
 	struct nc_archive *archive;	/* NULL: nothing is recorded */
 	struct nc_snapshots *snapshots; /* NULL: there is no place for them */
 	struct nc_aides *aides;
+	struct nc_certificates *certificates; /* NULL: there is no TLS */
 	struct nc_alerts *alerts;
 	struct nc_tally *tally;
 	uint64_t lost; /* executions of daemons before us, as far as they are counted */
