@@ -6,6 +6,8 @@ import http.server
 import json
 import os
 import re
+import ssl
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -237,3 +239,22 @@ def test_sandboxes_are_forgotten(daemon, echo, as_root):
     time.sleep(1)
     forgotten(daemon, value)
     assert where(daemon.aides()["egress"], [value.encode()]) == []
+
+
+def test_bodies_in_tls_are_forgotten(tmp_path, echo, as_root):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem"], check=True, capture_output=True)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/security_policies.yaml").write_text(f"network:\n  inner: ['{echo.name}']\n")
+    for path in (tmp_path, tmp_path / "config"):
+        path.chmod(0o755)
+    value = f"tls-{OTHER}"
+    body = json.dumps({"language": "python", "code": "print(1)", "network": {"allow": [echo.name]}, "files": {"data.txt": "x" * 40_000},
+                       "secrets": {"TOKEN": {"value": value, "host": echo.name, "plain": True}}}).encode()
+    with Daemon(tmp_path, "--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"), config=tmp_path / "config") as daemon:
+        with context.wrap_socket(daemon.connect(), server_hostname="localhost") as client:
+            client.sendall(f"POST /v1/execute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+            assert b'"success"' in client.recv(1 << 20)
+            forgotten(daemon, value)  # while the connection stays
