@@ -8,7 +8,7 @@ PYTHON := /usr/bin/python3
 PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test test-all check sanitize coverage fuzz bench install clean deps second-compiler
+.PHONY: help run build test test-guest test-all check sanitize coverage fuzz bench install clean deps second-compiler
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,12 @@ test: ## Install what the tests need and run the whole suite
 	done
 
 test-all: test check sanitize coverage second-compiler ## Everything: tests, checks, sanitizers, coverage, clang
+
+test-guest: ## The tests about control groups, in a QEMU guest with version 2; TESTS="tests/func/test_exec.py ..." for others
+	@tools/deps build test
+	@tools/build $(BUILD) -Dtests=true
+	@$(PYTEST) tests/func/test_guest.py tests/func/test_guest_cgroup.py tests/func/test_guest_exec.py tests/func/test_guest_top.py
+	@$(PYTHON) tests/guest/suite.py $(BUILD) $(TESTS)
 
 check: ## clang-format, clang-tidy, cppcheck, shellcheck, the rules of the house
 	@tools/deps build test check

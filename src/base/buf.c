@@ -9,8 +9,23 @@
 
 void nc_buf_done(struct nc_buf *buf)
 {
+	if (buf->wipes && buf->data)
+		explicit_bzero(buf->data, buf->capacity);
 	nc_freep(&buf->data);
-	*buf = (struct nc_buf)NC_BUF(buf->max);
+	*buf = (struct nc_buf){.max = buf->max, .wipes = buf->wipes};
+}
+
+/* As realloc(), which leaves copies behind. */
+static char *move(struct nc_buf *buf, size_t capacity)
+{
+	char *grown = malloc(capacity);
+
+	if (!grown || !buf->data)
+		return grown;
+	memcpy(grown, buf->data, buf->size + 1);
+	explicit_bzero(buf->data, buf->capacity);
+	free(buf->data);
+	return grown;
 }
 
 /* Makes room for size more bytes and the NUL. */
@@ -30,7 +45,7 @@ static int reserve(struct nc_buf *buf, size_t size)
 	capacity = buf->capacity ? buf->capacity : 64;
 	while (capacity < wanted)
 		capacity *= 2;
-	grown = realloc(buf->data, capacity);
+	grown = buf->wipes ? move(buf, capacity) : realloc(buf->data, capacity);
 	if (!grown)
 		return buf->error = -ENOMEM;
 	buf->data = grown;

@@ -10,6 +10,7 @@
 #ifndef NC_BUF_H
 #define NC_BUF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/cleanup.h"
@@ -20,6 +21,7 @@ struct nc_buf {
 	size_t capacity; /* bytes allocated, the NUL's included */
 	size_t max;	 /* size never exceeds it */
 	int error;	 /* 0, -ENOMEM or -EFBIG */
+	bool wipes;	 /* what it gives up is erased: it may hold secrets */
 };
 
 /* An empty buffer that holds at most maximum bytes. */

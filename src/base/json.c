@@ -1,6 +1,10 @@
 /* What jansson leaves to do. */
 #include "base/json.h"
 
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -50,6 +54,18 @@ static int fault_at(const char *text, size_t at, const char *what, struct nacre_
 	}
 	return nc_err_set(
 		err, -EINVAL, "Invalid JSON at line %zu, column %zu: %s", line, column, what);
+}
+
+static void wipe_and_free(void *memory)
+{
+	if (memory)
+		explicit_bzero(memory, malloc_usable_size(memory));
+	free(memory);
+}
+
+void nc_json_wipe(void)
+{
+	json_set_alloc_funcs(malloc, wipe_and_free);
 }
 
 int nc_json_parse(const char *text, size_t size, json_t **ret_value, struct nacre_err *err)

@@ -17,6 +17,12 @@ static inline void nc_json_decrefp(json_t **place)
 #define cleanup_json nc_cleanup(nc_json_decrefp)
 
 /*
+ * From now on what JSON values had in memory is erased when they go: requests bring secrets. Before
+ * the first value.
+ */
+void nc_json_wipe(void);
+
+/*
  * Parses foreign JSON: one value with nothing behind it, no key twice in an object, at most
  * NC_JSON_DEPTH_MAX levels. The caller owns *ret_value. -EINVAL with the position otherwise.
  */

@@ -205,6 +205,10 @@
 /* Secrets of one box, their values, and what stands for them inside. */
 #define NC_EGRESS_SECRETS_MAX 16U
 #define NC_EGRESS_SECRET_MAX 4096U
+/* Of a value that is masked where it comes back. */
+#define NC_EGRESS_MASK_MIN 4U
+/* Values that wait for the doors of their boxes. */
+#define NC_EGRESS_KEPT_MAX 16384U
 #define NC_EGRESS_HEADER_MAX 64U
 /* Certificates that boxes trust, as text. */
 #define NC_TRUSTED_MAX (2U * 1024 * 1024)

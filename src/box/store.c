@@ -112,16 +112,19 @@ static int open_store(const char *state, const char *name, bool make, bool range
 {
 	/* the way there is the caller's to walk; the worker may have no right to */
 	cleanup_close int state_fd = open(state, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	cleanup_close int store_fd = -EBADF;
 	int fd, r;
 
 	if (state_fd < 0)
 		return -errno;
 	r = make ? make_dir(state_fd, name, 0700, ranges) : 0;
-	if (r == 0)
-		r = nc_store_act_as_worker(ranges);
+	if (r == 0) {
+		store_fd = openat(state_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		r = store_fd < 0 ? -errno : nc_store_act_as_worker(ranges);
+	}
 	if (r < 0)
 		return r;
-	fd = openat(state_fd, name, flags);
+	fd = openat(store_fd, ".", flags);
 	nc_store_act_as_self(ranges);
 	return fd < 0 ? -errno : fd;
 }

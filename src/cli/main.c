@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/answer_json.h"
@@ -175,6 +176,7 @@ int main(int argc, char **argv)
 		fputs("nacre: /dev/null cannot be opened\n", stderr);
 		return NC_EXIT_SELF;
 	}
+	nc_json_wipe();
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
 
 	if (r < 0)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,8 +37,10 @@
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
+#include "server/certificate.h"
 #include "server/listen.h"
 #include "server/server.h"
+#include "server/tally.h"
 #include "server/tls.h"
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
@@ -53,8 +54,6 @@
 #define HEAD_MS 10000
 #define BODY_MS 60000
 #define IDLE_MS 60000
-/* A certificate chain, or a key. */
-#define PEM_MAX (1U << 20)
 /* What the next worker is told of the configuration. */
 #define FOUND_VARIABLE "NACRE_FOUND"
 /* The process that the service manager knows. */
@@ -103,7 +102,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, image_store_fd, snapshots_fd;
+	int serve_fd, state_fd, image_store_fd, snapshots_fd, tally_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
 	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
@@ -184,35 +183,18 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 /* Certificate and key as they are now, for whoever cannot read the files any more. */
 static int copy_tls(struct nacre_err *err)
 {
-	const char *const paths[] = {arg_certificate, arg_key};
-	cleanup_close int copy_fd = memfd_create("nacre-tls", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int r = copy_fd < 0 ? -errno : 0;
+	cleanup_close int certificate_fd = open(arg_certificate, O_RDONLY | O_CLOEXEC);
+	cleanup_close int key_fd = open(arg_key, O_RDONLY | O_CLOEXEC);
+	int r = certificate_fd < 0 || key_fd < 0 ? -errno
+						 : nc_certificate_copy(certificate_fd, key_fd);
 
-	for (size_t i = 0; r == 0 && i < sizeof(paths) / sizeof(paths[0]); i++) {
-		cleanup_close int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
-		cleanup_free char *text = NULL;
-		size_t size = 0;
-
-		r = fd < 0 ? -errno : nc_fd_read_all(fd, PEM_MAX, &text, &size);
-		if (r == 0)
-			r = nc_fd_write_all(copy_fd, text, size);
-		if (r == 0)
-			r = nc_fd_write_all(copy_fd, "\n", 1);
-		if (text)
-			explicit_bzero(text, size);
-	}
-	if (r == 0 && fcntl(copy_fd, F_ADD_SEALS,
-			      F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-		r = -errno;
-	return r < 0 ? nc_err_errno(err, r, "Copy the certificate and its key") : take_fd(copy_fd);
+	return r < 0 ? nc_err_errno(err, r, "Copy the certificate and its key") : r;
 }
 
 static int open_tls(struct opened *opened, struct nacre_err *err)
 {
 	int r;
 
-	if (!arg_certificate != !arg_key)
-		return nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
 	if (!arg_certificate)
 		return 0;
 	r = nc_tls_load(arg_certificate, arg_key, &opened->tls, err);
@@ -243,17 +225,26 @@ static int check_exposure(const struct opened *opened, struct nacre_err *err)
 static int open_all(struct opened *opened, struct nc_start *start, const struct nc_config *config,
 	struct nacre_err *err)
 {
+	const struct nc_certificate_paths tls = {arg_certificate, arg_key};
 	struct nacre_err ignored = {0};
 	int r = opened->serve_fd = nc_keys_dir(NULL, true, err);
 
 	if (r >= 0)
 		r = opened->state_fd = nc_state_open(NULL, false, err);
+	if (r >= 0) {
+		r = opened->tally_fd = nc_tally_open(opened->serve_fd);
+		if (r < 0)
+			(void)nc_err_errno(err, r, "Open serve/tally in the state directory");
+	}
 	if (r >= 0 && config->dir)
 		opened->config_fd = open(config->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r >= 0 && !arg_certificate != !arg_key)
+		r = nc_err_set(err, -EINVAL, "--tls-cert and --tls-key come together");
 	/* it forks, so before any secret */
 	if (r >= 0)
-		r = nc_serve_aides_start(config, opened->serve_fd, opened->guard_fd, start->ranges,
-			say, &opened->keeper, &start->setup.witness_fd, err);
+		r = nc_serve_aides_start(config, arg_certificate ? &tls : NULL, opened->serve_fd,
+			opened->guard_fd, start->ranges, say, &opened->keeper,
+			&start->setup.witness_fd, err);
 	if (r < 0)
 		return r;
 	r = nc_binds_open(&config->serve, &opened->binds, opened->bind_fd, err);
@@ -282,6 +273,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "inbox", opened->inbox_fd);
 	nc_heirs_add(heirs, "serve", opened->serve_fd);
 	nc_heirs_add(heirs, "state", opened->state_fd);
+	nc_heirs_add(heirs, "tally", opened->tally_fd);
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
@@ -367,6 +359,7 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->inbox_fd = nc_heirs_take(heirs, "inbox");
 	opened->serve_fd = nc_heirs_take(heirs, "serve");
 	opened->state_fd = nc_heirs_take(heirs, "state");
+	opened->tally_fd = nc_heirs_take(heirs, "tally");
 	opened->image_store_fd = nc_heirs_take(heirs, "images");
 	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
 	opened->config_fd = nc_heirs_take(heirs, "config");
@@ -380,6 +373,11 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->tls_fd = nc_heirs_take(heirs, "tls");
 	if (opened->tls_fd < 0)
 		return 0;
+	fd = nc_certificate_recall(opened->keeper.place_fd[NC_AIDE_CERTIFIER]);
+	if (fd >= 0) { /* read again since the start */
+		(void)nc_fd_close(opened->tls_fd);
+		opened->tls_fd = fd;
+	}
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", opened->tls_fd);
 	return nc_tls_load(path, path, &opened->tls, err);
 }
@@ -403,6 +401,8 @@ static void reload(struct daemon *daemon)
 			NC_LOG_TEXT("reason", err.message));
 	else
 		nc_log(NC_LOG_INFO, "The configuration was read again");
+	if (daemon->server->certificates)
+		nc_certificates_renew(daemon->server->certificates);
 	nc_manager_tell(daemon->manager, "READY=1");
 }
 
@@ -463,10 +463,12 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.spool_fd = start->cache_fd,
 		.statm_fd = daemon->manager->statm_fd,
 		.serve_fd = opened->serve_fd,
+		.tally_fd = opened->tally_fd,
 		.snapshots_fd = opened->snapshots_fd,
 		.archive_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_ARCHIVE),
 		.courier_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_COURIER),
 		.exporter_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_EXPORTER),
+		.certifier_fd = nc_serve_aides_call(&opened->keeper, NC_AIDE_CERTIFIER),
 		.keeper = opened->keeper,
 		.listen_fds = opened->listen_fd,
 		.n_listen_fds = opened->n_listen_fds,
@@ -636,6 +638,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	struct nc_heirs heirs;
 	struct opened opened = {.serve_fd = -EBADF,
 		.state_fd = -EBADF,
+		.tally_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
 		.config_fd = -EBADF,
@@ -688,7 +691,7 @@ const struct nc_verb nc_verb_serve = {
 	.details =
 		"Answers on " LISTEN_BUILT_IN ", to this machine alone until there are keys; see\n"
 		"/docs there. SIGTERM finishes what runs and ends; SIGHUP reads the configuration\n"
-		"again. What it is doing goes to standard error.",
+		"and the certificate again. What it is doing goes to standard error.",
 	.example = "nacre serve --listen 127.0.0.1:8080",
 	.options = options,
 	.run = run,

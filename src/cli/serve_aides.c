@@ -18,6 +18,7 @@
 /* What the keeper has of us, for as long as it lives. */
 struct context {
 	const struct nc_config *config;
+	const struct nc_certificate_paths *tls; /* NULL: there is none */
 	int serve_fd, witness_fd;
 	bool ranges;
 };
@@ -69,6 +70,13 @@ static int start_exporter(const void *context, int place_fd, int *ret_pidfd, str
 	return nc_exporter_start(&us->config->serve.tracing, place_fd, us->ranges, ret_pidfd, err);
 }
 
+static int start_certifier(const void *context, int place_fd, int *ret_pidfd, struct nacre_err *err)
+{
+	const struct context *us = context;
+
+	return nc_certifier_start(us->tls, place_fd, us->ranges, ret_pidfd, err);
+}
+
 static void complain(const char *what, struct nacre_err *err, void (*say)(const char *text))
 {
 	if (err->code == 0)
@@ -77,11 +85,12 @@ static void complain(const char *what, struct nacre_err *err, void (*say)(const 
 	say(err->message);
 }
 
-int nc_serve_aides_start(const struct nc_config *config, int serve_fd, int guard_fd, bool ranges,
-	void (*say)(const char *text), struct nc_keeper *ret_keeper, int *ret_witness_fd,
-	struct nacre_err *err)
+int nc_serve_aides_start(const struct nc_config *config, const struct nc_certificate_paths *tls,
+	int serve_fd, int guard_fd, bool ranges, void (*say)(const char *text),
+	struct nc_keeper *ret_keeper, int *ret_witness_fd, struct nacre_err *err)
 {
-	struct context context = {.config = config, .serve_fd = serve_fd, .ranges = ranges};
+	struct context context = {
+		.config = config, .tls = tls, .serve_fd = serve_fd, .ranges = ranges};
 	int witness[2], r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, witness) < 0)
@@ -97,7 +106,8 @@ int nc_serve_aides_start(const struct nc_config *config, int serve_fd, int guard
 					config->serve.webhooks.n_list > 0 ? start_courier : NULL,
 				[NC_AIDE_EXPORTER] = config->serve.tracing.endpoint.n_list > 0
 							     ? start_exporter
-							     : NULL},
+							     : NULL,
+				[NC_AIDE_CERTIFIER] = tls ? start_certifier : NULL},
 			.context = &context,
 			.guard_fd = guard_fd,
 			.fds = (const int[]){serve_fd, witness[1]},

@@ -182,6 +182,29 @@ int nc_egress_change(struct nc_egress_client *client, uint64_t box,
 	return send_terms(client, NC_EGRESS_CHANGE, box, terms, NULL, 0, err);
 }
 
+int nc_egress_keep(struct nc_egress_client *client, const char *placeholder, const char *value,
+	struct nacre_err *err)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	int r;
+
+	nc_wire_begin(&out, NC_EGRESS_KEEP);
+	out.buf.wipes = true;
+	nc_wire_put_text(&out, placeholder);
+	nc_wire_put_text(&out, value);
+	r = send_out(client, &out, NULL, 0);
+	return r < 0 ? nc_err_errno(err, r, "Hand a secret to nacre-egress") : 0;
+}
+
+int nc_egress_drop(struct nc_egress_client *client, const char *placeholder)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_EGRESS_DROP);
+	nc_wire_put_text(&out, placeholder);
+	return send_out(client, &out, NULL, 0);
+}
+
 static int send_box(struct nc_egress_client *client, enum nc_egress_message type, uint64_t box)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
@@ -286,6 +309,8 @@ static int hear(struct nc_egress_client *client)
 	case NC_EGRESS_CHANGE:
 	case NC_EGRESS_ASK:
 	case NC_EGRESS_SHUT:
+	case NC_EGRESS_KEEP:
+	case NC_EGRESS_DROP:
 	default:
 		return -EBADMSG;
 	}

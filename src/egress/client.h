@@ -77,6 +77,14 @@ int nc_egress_open(struct nc_egress_client *client, uint64_t box,
 int nc_egress_change(struct nc_egress_client *client, uint64_t box,
 	const struct nc_egress_terms *terms, struct nacre_err *err);
 
+/*
+ * Hands the value of a secret over: terms that follow name the placeholder, with "" for the value.
+ * It is kept until it is dropped. -EAGAIN: it does not read, try again; -EPIPE.
+ */
+int nc_egress_keep(struct nc_egress_client *client, const char *placeholder, const char *value,
+	struct nacre_err *err);
+int nc_egress_drop(struct nc_egress_client *client, const char *placeholder);
+
 /* Asks for the meter. */
 int nc_egress_ask(struct nc_egress_client *client, uint64_t box);
 

@@ -77,6 +77,7 @@ struct nc_conn {
 	bool replied;	 /* the head of the reply has come */
 	bool again;	 /* another request may follow on the client's side */
 	bool reusable;	 /* and on the server's */
+	bool masked;	 /* a value was found in the reply, and that was said */
 };
 
 /* Takes fd. -ENOMEM, -errno: it is closed. */

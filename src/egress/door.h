@@ -62,6 +62,8 @@ struct nc_egress {
 	struct nc_wire_packet packet;
 	struct nc_unsent *unsent, **unsent_end;
 	size_t n_unsent;
+	struct nc_kept *kept; /* values of secrets for doors that the worker will open */
+	size_t n_kept;
 };
 
 /* Takes the terms and the descriptors if it succeeds. -EEXIST, -ENOSPC, -EBADMSG: not such

@@ -1,9 +1,16 @@
 /* Plain HTTP: one request after another, each judged by itself, and their replies. */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "egress/conn.h"
+
+/* Whether this host may have been sent a secret that is masked where it comes back. */
+static bool is_searched(const struct nc_conn *conn)
+{
+	return !conn->member && nc_mask_is_wanted(&conn->door->terms.secrets, &conn->host);
+}
 
 /* ---- requests ---- */
 
@@ -16,7 +23,7 @@ static void take_request(struct nc_conn *conn, const struct nc_http_request *req
 	conn->method = request->tunnel ? NC_METHOD_OTHER : request->method;
 	nc_span_copy(request->method_text, conn->method_text, sizeof(conn->method_text));
 	conn->wants_more = request->head.keep_alive;
-	conn->replied = conn->reused = false;
+	conn->replied = conn->reused = conn->masked = false;
 }
 
 /* Whether the server of the request before is the one of this, and still there. */
@@ -68,7 +75,8 @@ static enum nc_step send_request(struct nc_conn *conn, const struct nc_http_requ
 	next = same ? go_again(conn, &wish) : nc_conn_go(conn, &wish);
 	if (request->tunnel || conn->stage == NC_STAGE_LAST)
 		return next;
-	nc_http_write_request(&conn->server.out, request, &conn->door->terms.secrets);
+	nc_http_write_request(
+		&conn->server.out, request, &conn->door->terms.secrets, is_searched(conn));
 	nc_door_took(conn->door, conn->destination, NC_UP, conn->server.out.size);
 	nc_flow_init(&conn->flows[NC_UP], request->head.body, request->head.length, false);
 	conn->flow_done[NC_UP] = conn->flow_done[NC_DOWN] = false;
@@ -118,15 +126,93 @@ enum nc_step nc_conn_head(struct nc_conn *conn)
 
 /* ---- replies ---- */
 
+static void mask_span(struct nc_mask *mask, struct nc_span span)
+{
+	nc_mask_text(mask, (char *)(uintptr_t)span.text, span.size);
+}
+
+static bool is_field(const struct nc_http_field *field, const char *name)
+{
+	return field->name.size == strlen(name) &&
+	       strncasecmp(field->name.text, name, field->name.size) == 0;
+}
+
+/* Where a message ends was read, and must not be read in another way. */
+static bool is_framing(const struct nc_http_field *field)
+{
+	return is_field(field, "content-length") || is_field(field, "transfer-encoding");
+}
+
+static bool is_encoded(const struct nc_http_head *head)
+{
+	for (size_t i = 0; i < head->n_fields; i++)
+		if (is_field(&head->fields[i], "content-encoding") &&
+			!(head->fields[i].value.size == strlen("identity") &&
+				strncasecmp(head->fields[i].value.text, "identity",
+					strlen("identity")) == 0))
+			return true;
+	return false;
+}
+
+/* The head, in the bytes that it was read from. */
+static void mask_head(struct nc_mask *mask, const struct nc_http_reply *reply)
+{
+	mask_span(mask, reply->reason);
+	for (size_t i = 0; i < reply->head.n_fields; i++) {
+		mask_span(mask, reply->head.fields[i].name);
+		if (!is_framing(&reply->head.fields[i]))
+			mask_span(mask, reply->head.fields[i].value);
+	}
+}
+
+/* Takes what is found from now on as said, or says it. */
+static void say_masked(struct nc_conn *conn, const struct nc_mask *mask)
+{
+	if (conn->masked || nc_mask_found(mask) == 0)
+		return;
+	conn->masked = true;
+	nc_conn_record(conn, NC_REASON_MASKED, NULL);
+}
+
+/* 0; -EBADMSG: it cannot be searched; -ENOMEM. */
+static int search(struct nc_conn *conn, const struct nc_http_reply *reply)
+{
+	struct nc_mask *mask;
+
+	if (reply->head.body != NC_BODY_NONE && is_encoded(&reply->head))
+		return -EBADMSG;
+	mask = nc_mask_new(&conn->door->terms.secrets, &conn->host);
+	if (!mask)
+		return -ENOMEM;
+	mask_head(mask, reply);
+	say_masked(conn, mask);
+	if (reply->status >= 200)
+		nc_flow_mask(&conn->flows[NC_DOWN], mask);
+	else
+		nc_mask_free(mask);
+	return 0;
+}
+
 static enum nc_step take_reply(struct nc_conn *conn, const struct nc_http_reply *reply)
 {
 	const struct nc_http_head *head = &reply->head;
+	const bool searched = is_searched(conn);
 
+	if (reply->status >= 200) {
+		nc_flow_done(&conn->flows[NC_DOWN], &conn->door->egress->pipes);
+		nc_flow_init(&conn->flows[NC_DOWN], head->body, head->length, !searched);
+	}
+	if (searched) {
+		int r = search(conn, reply);
+
+		if (r < 0)
+			return r == -EBADMSG ? nc_conn_refuse(conn, NC_REASON_UNSEARCHABLE, NULL)
+					     : NC_STEP_END;
+	}
 	if (reply->status >= 200) {
 		conn->replied = true;
 		conn->again = conn->wants_more && head->body != NC_BODY_REST;
 		conn->reusable = head->keep_alive && head->body != NC_BODY_REST;
-		nc_flow_init(&conn->flows[NC_DOWN], head->body, head->length, true);
 	}
 	nc_http_write_reply(&conn->client.out, reply, conn->again);
 	nc_door_took(conn->door, conn->destination, NC_DOWN, head->size);
@@ -196,6 +282,8 @@ enum nc_step nc_conn_exchange(struct nc_conn *conn)
 		return nc_side_flush(&conn->client) < 0 ? NC_STEP_END : NC_STEP_WAIT;
 	}
 	state = nc_conn_move(conn, NC_DOWN);
+	if (conn->flows[NC_DOWN].mask)
+		say_masked(conn, conn->flows[NC_DOWN].mask);
 	if (state < 0)
 		return NC_STEP_END;
 	return state == NC_FLOW_DONE ? finish(conn) : NC_STEP_WAIT;

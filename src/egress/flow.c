@@ -61,8 +61,16 @@ void nc_flow_init(struct nc_flow *flow, enum nc_http_body body, uint64_t length,
 	flow->left = body == NC_BODY_LENGTH ? length : body == NC_BODY_NONE ? 0 : UINT64_MAX;
 }
 
+void nc_flow_mask(struct nc_flow *flow, struct nc_mask *mask)
+{
+	nc_mask_begin(mask);
+	flow->mask = mask;
+}
+
 void nc_flow_done(struct nc_flow *flow, struct nc_pipes *pipes)
 {
+	nc_mask_free(flow->mask);
+	flow->mask = NULL;
 	give_pipe(flow, pipes);
 	flow->held = 0;
 }
@@ -89,12 +97,52 @@ static int drain_pipe(struct nc_flow *flow, struct nc_side *to, struct nc_pipes 
 	return 1;
 }
 
+/* Looks at what has not been looked at; in chunks, the text of one goes on in the next. */
+static int look(struct nc_flow *flow, struct nc_side *from, size_t has)
+{
+	while (flow->checked < has) {
+		char *data = from->data + from->start + flow->checked;
+		const bool is_text = !flow->chunked || flow->chunks.state == NC_CHUNKS_DATA;
+		ssize_t n = (ssize_t)(has - flow->checked);
+
+		if (flow->chunked)
+			n = nc_chunks_take(&flow->chunks, data,
+				!is_text			  ? 1
+				: (uint64_t)n < flow->chunks.left ? (size_t)n
+								  : flow->chunks.left);
+		if (n <= 0)
+			return (int)n;
+		nc_mask_look(flow->mask, data, (size_t)n, is_text);
+		flow->checked += (size_t)n;
+	}
+	return 0;
+}
+
+/* The same where something is looked for: what may be the beginning of that is not usable yet. */
+static ssize_t settled(struct nc_flow *flow, struct nc_side *from)
+{
+	const size_t all = nc_side_has(from), has = all < flow->left ? all : (size_t)flow->left;
+	int r = look(flow, from, has);
+
+	if (r < 0)
+		return r;
+	if (from->ended || (flow->chunked ? flow->chunks.state == NC_CHUNKS_DONE
+					  : flow->left == flow->checked))
+		return (ssize_t)flow->checked;
+	/* a value that fills all that can be held is none that could be told */
+	if (nc_mask_held(flow->mask) >= flow->checked && nc_side_is_full(from))
+		return -EBADMSG;
+	return (ssize_t)(flow->checked - nc_mask_held(flow->mask));
+}
+
 /* The bytes at the front of data that belong to the body; -EBADMSG. */
 static ssize_t usable(struct nc_flow *flow, struct nc_side *from)
 {
 	const size_t has = nc_side_has(from);
 	ssize_t n;
 
+	if (flow->mask)
+		return settled(flow, from);
 	if (!flow->chunked)
 		return (ssize_t)(has < flow->left ? has : flow->left);
 	n = nc_chunks_take(&flow->chunks, nc_side_bytes(from) + flow->checked, has - flow->checked);
@@ -117,9 +165,9 @@ static ssize_t send_bytes(struct nc_flow *flow, struct nc_side *from, struct nc_
 		return sent;
 	nc_side_use(from, (size_t)sent);
 	host->took(host->user, (size_t)sent);
-	if (flow->chunked)
+	if (flow->chunked || flow->mask)
 		flow->checked -= (size_t)sent;
-	else if (flow->left != UINT64_MAX)
+	if (!flow->chunked && flow->left != UINT64_MAX)
 		flow->left -= (uint64_t)sent;
 	return sent;
 }
@@ -162,7 +210,7 @@ static int move_piece(struct nc_flow *flow, struct nc_side *from, struct nc_side
 
 	if (n < 0 || is_complete(flow, from))
 		return n < 0 ? (int)n : NC_FLOW_DONE;
-	if (n == 0 && !from->ended && (flow->chunked || from->tls || to->tls)) {
+	if (n == 0 && !from->ended && (flow->chunked || flow->mask || from->tls || to->tls)) {
 		n = nc_side_fill(from);
 		if (n < 0)
 			return (int)n;

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "egress/http.h"
+#include "egress/mask.h"
 #include "egress/side.h"
 
 /* Pipes that wait to be used: a flow has one only while bytes are in it. */
@@ -30,6 +31,7 @@ struct nc_flow {
 	bool chunked;
 	struct nc_chunks chunks;
 	size_t checked; /* bytes at the front of the side's data that belong to the chunked body */
+	struct nc_mask *mask; /* owned; NULL: nobody looks for anything in it */
 };
 
 /* How many bytes may be moved now, of those that are wanted; 0: none, try later. */
@@ -45,6 +47,9 @@ struct nc_flow_host {
 };
 
 void nc_flow_init(struct nc_flow *flow, enum nc_http_body body, uint64_t length, bool tolerant);
+
+/* What it finds in the body is masked; takes it over. Before the first byte. */
+void nc_flow_mask(struct nc_flow *flow, struct nc_mask *mask);
 
 /* Gives its pipe back. */
 void nc_flow_done(struct nc_flow *flow, struct nc_pipes *pipes);

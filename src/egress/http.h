@@ -76,28 +76,39 @@ int nc_http_read_reply(
 	const char *data, size_t size, enum nc_method method, struct nc_http_reply *ret_reply);
 
 /* Secrets of a box, with the hosts that they are bound to. */
+struct nc_mask_rows;
 struct nc_secret {
 	char *placeholder, *value, *header; /* owned */
+	struct nc_mask_rows *rows;	    /* for egress/mask.h; or NULL */
 	struct nc_host host;
 	uint16_t port;
 	bool tls;
+	bool mask; /* where it comes back */
 };
 struct nc_secrets {
 	struct nc_secret entries[NC_EGRESS_SECRETS_MAX];
 	size_t n;
 };
 
-/* Appends a copy. -EINVAL, -E2BIG, -ENOMEM. */
+/* Appends a copy. The value may be "": it follows. -EINVAL, -E2BIG, -ENOMEM. */
 int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *secret);
+/* Gives a value to those of this placeholder that have none. -EINVAL, -ENOMEM. */
+int nc_secrets_fill(struct nc_secrets *secrets, const char *placeholder, const char *value);
+/* Whether all have their value. */
+bool nc_secrets_are_whole(const struct nc_secrets *secrets);
 /* Frees and erases them. */
 void nc_secrets_done(struct nc_secrets *secrets);
 
+/* egress/mask.h; accepts NULL. */
+void nc_mask_rows_unref(struct nc_mask_rows *rows);
+
 /*
  * Appends the head as the host gets it: to its path, with the Host that was judged, without what
- * was for the proxy, with the secrets that are bound to this host.
+ * was for the proxy, with the secrets that are bound to this host. searched: the reply will be, so
+ * that it has to come as it is and whole.
  */
 void nc_http_write_request(struct nc_buf *out, const struct nc_http_request *request,
-	const struct nc_secrets *secrets);
+	const struct nc_secrets *secrets, bool searched);
 
 /* Appends the head as the program gets it; keep_alive: the connection serves another request. */
 void nc_http_write_reply(struct nc_buf *out, const struct nc_http_reply *reply, bool keep_alive);

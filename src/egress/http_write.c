@@ -60,6 +60,14 @@ static void secret_done(struct nc_secret *secret)
 	erase(&secret->placeholder);
 	erase(&secret->value);
 	erase(&secret->header);
+	nc_mask_rows_unref(secret->rows);
+}
+
+/* What is shorter is found everywhere. */
+static bool is_value(const char *value, bool mask)
+{
+	return strlen(value) <= NC_EGRESS_SECRET_MAX && is_printable(value, true) &&
+	       (!mask || !value[0] || strlen(value) >= NC_EGRESS_MASK_MIN);
 }
 
 int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *from)
@@ -70,17 +78,17 @@ int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *fr
 	if (secrets->n == NC_EGRESS_SECRETS_MAX)
 		return -E2BIG;
 	if (strlen(from->placeholder) > NC_EGRESS_PATH_MAX ||
-		strlen(from->value) > NC_EGRESS_SECRET_MAX ||
 		strlen(from->header) > NC_EGRESS_HEADER_MAX ||
 		strlen(from->host) > NC_EGRESS_PATTERN_MAX)
 		return -EINVAL;
 	if (nc_host_parse_pattern(from->host, &pattern) < 0 || pattern.wild ||
 		strlen(from->placeholder) < PLACEHOLDER_MIN || !from->header[0] ||
-		!is_printable(from->placeholder, false) || !is_printable(from->value, true) ||
+		!is_printable(from->placeholder, false) || !is_value(from->value, !from->bare) ||
 		!is_printable(from->header, false))
 		return -EINVAL;
 	secret.host = pattern.host;
 	secret.tls = from->tls;
+	secret.mask = !from->bare;
 	secret.port = pattern.port ? pattern.port : from->tls ? 443 : 80;
 	secret.placeholder = strdup(from->placeholder);
 	secret.value = strdup(from->value);
@@ -91,6 +99,31 @@ int nc_secrets_add(struct nc_secrets *secrets, const struct nc_egress_secret *fr
 	}
 	secrets->entries[secrets->n++] = secret;
 	return 0;
+}
+
+int nc_secrets_fill(struct nc_secrets *secrets, const char *placeholder, const char *value)
+{
+	for (size_t i = 0; i < secrets->n; i++) {
+		struct nc_secret *secret = &secrets->entries[i];
+		char *copy;
+
+		if (secret->value[0] || !nc_streq(secret->placeholder, placeholder))
+			continue;
+		copy = is_value(value, secret->mask) ? strdup(value) : NULL;
+		if (!copy)
+			return is_value(value, secret->mask) ? -ENOMEM : -EINVAL;
+		free(secret->value);
+		secret->value = copy;
+	}
+	return 0;
+}
+
+bool nc_secrets_are_whole(const struct nc_secrets *secrets)
+{
+	for (size_t i = 0; i < secrets->n; i++)
+		if (!secrets->entries[i].value[0])
+			return false;
+	return true;
 }
 
 void nc_secrets_done(struct nc_secrets *secrets)
@@ -133,8 +166,15 @@ static void write_secret(
 
 /* ---- heads ---- */
 
-void nc_http_write_request(
-	struct nc_buf *out, const struct nc_http_request *request, const struct nc_secrets *secrets)
+/* What would bring a reply that cannot be searched, or a part of what would be found. */
+static bool hides(struct nc_span name)
+{
+	return span_is(name, "accept-encoding") || span_is(name, "range") ||
+	       span_is(name, "if-range");
+}
+
+void nc_http_write_request(struct nc_buf *out, const struct nc_http_request *request,
+	const struct nc_secrets *secrets, bool searched)
 {
 	const bool bracket = request->host.kind == NC_HOST_V6;
 
@@ -150,7 +190,8 @@ void nc_http_write_request(
 		const struct nc_http_field *field = &request->head.fields[i];
 		const struct nc_secret *secret;
 
-		if (span_is(field->name, "host") || is_ours(&request->head, field->name))
+		if (span_is(field->name, "host") || is_ours(&request->head, field->name) ||
+			(searched && hides(field->name)))
 			continue;
 		secret = find_secret(secrets, request, field);
 		if (secret)
@@ -158,6 +199,8 @@ void nc_http_write_request(
 		else
 			write_field(out, field);
 	}
+	if (searched)
+		nc_buf_adds(out, "Accept-Encoding: identity\r\n");
 	nc_buf_addf(
 		out, "Connection: %s\r\n\r\n", request->head.keep_alive ? "keep-alive" : "close");
 }

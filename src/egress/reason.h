@@ -45,6 +45,12 @@
 		"use fewer hosts, or ask for a higher limit") \
 	X(BUDGET, "network.budget", "all bytes that the box may move were moved", \
 		"move less, or ask for a higher limit") \
+	X(MASKED, "network.masked", "the host's reply had the value of a secret, which was masked", \
+		"do not ask hosts to repeat the secret; if the program must see it, say \"mask\": false " \
+		"for the secret") \
+	X(UNSEARCHABLE, "network.unsearchable", \
+		"the reply of a host that has a secret is encoded, and cannot be searched for that", \
+		"have the host reply without Content-Encoding, or say \"mask\": false for the secret") \
 	X(UNKNOWN_HOST, "network.unknown-host", "there is no such host", "check the name") \
 	X(RESOLVE, "network.resolve", "the name server did not answer", "try again later") \
 	X(CONNECT, "network.connect-failed", "the host could not be reached", \

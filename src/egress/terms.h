@@ -34,10 +34,11 @@ struct nc_egress_rule {
  */
 struct nc_egress_secret {
 	const char *placeholder; /* 8 or more printable characters, no blank */
-	const char *value;	 /* printable, blanks inside too */
+	const char *value;	 /* printable, blanks inside too; "": was handed over before */
 	const char *host;	 /* a pattern without "*"; without a port: 80, or 443 */
 	const char *header;	 /* "Authorization" */
 	bool tls;
+	bool bare; /* it is not masked in what comes back from that host */
 };
 
 /* 0 means none, or the default in brackets. */

@@ -14,6 +14,11 @@
  * with. */
 #define RATE_MAX (UINT64_C(1) << 33)
 
+enum secret_flag {
+	SECRET_TLS = 1,
+	SECRET_BARE = 2,
+};
+
 enum rule_flag {
 	RULE_DENY = 1,
 	RULE_INNER = 2,
@@ -146,21 +151,28 @@ static void put_secret(struct nc_wire_out *out, const struct nc_egress_secret *s
 	nc_wire_put_text(out, secret->value);
 	nc_wire_put_text(out, secret->host);
 	nc_wire_put_text(out, secret->header);
-	nc_wire_put_u8(out, secret->tls);
+	nc_wire_put_u8(
+		out, (uint8_t)((secret->tls ? SECRET_TLS : 0) | (secret->bare ? SECRET_BARE : 0)));
 }
 
 static int get_secret(struct nc_wire_in *in, struct nc_secrets *secrets)
 {
 	char placeholder[NC_EGRESS_PATH_MAX + 1], value[NC_EGRESS_SECRET_MAX + 1];
 	char host[NC_EGRESS_PATTERN_MAX + 1], header[NC_EGRESS_HEADER_MAX + 1];
-	struct nc_egress_secret secret = {placeholder, value, host, header, false};
+	struct nc_egress_secret secret = {
+		.placeholder = placeholder, .value = value, .host = host, .header = header};
+	uint8_t flags;
 	int r;
 
 	nc_wire_get_text(in, placeholder, NC_EGRESS_PATH_MAX);
 	nc_wire_get_text(in, value, NC_EGRESS_SECRET_MAX);
 	nc_wire_get_text(in, host, NC_EGRESS_PATTERN_MAX);
 	nc_wire_get_text(in, header, NC_EGRESS_HEADER_MAX);
-	secret.tls = nc_wire_get_u8(in);
+	flags = nc_wire_get_u8(in);
+	if (flags > (SECRET_TLS | SECRET_BARE))
+		in->error = -EBADMSG;
+	secret.tls = flags & SECRET_TLS;
+	secret.bare = flags & SECRET_BARE;
 	r = in->error < 0 ? in->error : nc_secrets_add(secrets, &secret);
 	explicit_bzero(value, sizeof(value));
 	return r;

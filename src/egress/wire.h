@@ -12,7 +12,7 @@
 #include "egress/terms.h"
 #include "egress/told.h"
 
-#define NC_EGRESSWIRE_VERSION 1U
+#define NC_EGRESSWIRE_VERSION 2U
 
 /* Sockets made in the box's network by the spawner, through which others of its group come in. */
 #define NC_SPARES_MAX (NC_WIRE_FDS_MAX - 1)
@@ -25,6 +25,8 @@ enum nc_egress_message {
 	NC_EGRESS_CHANGE, /* u64 box, terms; for all requests from now on; DONE */
 	NC_EGRESS_ASK,	  /* u64 box; METER */
 	NC_EGRESS_SHUT,	  /* u64 box; ends its connections; METER, the last */
+	NC_EGRESS_KEEP,	  /* text placeholder, text value: of a secret of an OPEN that follows */
+	NC_EGRESS_DROP,	  /* text placeholder: no OPEN follows any more */
 
 	/* to the worker */
 	NC_EGRESS_WELCOME = 101, /* u32 version, text certificate of its authority (PEM) */

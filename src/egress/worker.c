@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/meeting.h"
+#include "base/text.h"
 
 /* Messages that are read before boxes have their turn. */
 #define MESSAGES_PER_TURN 64U
@@ -19,6 +20,30 @@ struct nc_unsent {
 	struct nc_unsent *next;
 	struct nc_wire_out out;
 };
+
+/* The value of a secret, until the door that it is for is open and gone. */
+struct nc_kept {
+	struct nc_kept *next;
+	char placeholder[NC_EGRESS_PATH_MAX + 1];
+	char value[]; /* NUL-terminated */
+};
+
+static void kept_free(struct nc_kept *kept)
+{
+	explicit_bzero(kept->value, strlen(kept->value));
+	free(kept);
+}
+
+static void drop_kept(struct nc_egress *egress)
+{
+	while (egress->kept) {
+		struct nc_kept *first = egress->kept;
+
+		egress->kept = first->next;
+		kept_free(first);
+	}
+	egress->n_kept = 0;
+}
 
 bool nc_worker_may_come(const struct nc_egress *egress)
 {
@@ -49,6 +74,7 @@ static void forget_worker(struct nc_egress *egress)
 	egress->worker_fd = nc_fd_close(egress->worker_fd);
 	egress->greeted = egress->waits_for_room = false;
 	drop_unsent(egress);
+	drop_kept(egress);
 }
 
 /* It breaks the rules: that is the end. */
@@ -183,6 +209,66 @@ static int handle_hello(struct nc_egress *egress, struct nc_wire_in *in)
 	return 0;
 }
 
+static int handle_keep(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	char placeholder[NC_EGRESS_PATH_MAX + 1], value[NC_EGRESS_SECRET_MAX + 1];
+	struct nc_kept *kept = NULL;
+	size_t size;
+	int r;
+
+	nc_wire_get_text(in, placeholder, NC_EGRESS_PATH_MAX);
+	nc_wire_get_text(in, value, NC_EGRESS_SECRET_MAX);
+	r = nc_wire_close(in);
+	size = strlen(value) + 1;
+	/* one that has no room is missed when its door is opened */
+	if (r == 0 && egress->n_kept < NC_EGRESS_KEPT_MAX)
+		kept = malloc(sizeof(*kept) + size);
+	if (kept) {
+		memcpy(kept->placeholder, placeholder, sizeof(placeholder));
+		memcpy(kept->value, value, size);
+		kept->next = egress->kept;
+		egress->kept = kept;
+		egress->n_kept++;
+	}
+	explicit_bzero(value, sizeof(value));
+	return r;
+}
+
+static int handle_drop(struct nc_egress *egress, struct nc_wire_in *in)
+{
+	char placeholder[NC_EGRESS_PATH_MAX + 1];
+	struct nc_kept **place = &egress->kept;
+
+	nc_wire_get_text(in, placeholder, NC_EGRESS_PATH_MAX);
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	while (*place && !nc_streq((*place)->placeholder, placeholder))
+		place = &(*place)->next;
+	if (*place) {
+		struct nc_kept *found = *place;
+
+		*place = found->next;
+		egress->n_kept--;
+		kept_free(found);
+	}
+	return 0;
+}
+
+/* Gives secrets the values that were handed over before, or that the door has already. */
+static int fill_secrets(
+	struct nc_egress *egress, const struct nc_door *door, struct nc_secrets *secrets)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && door && i < door->terms.secrets.n; i++)
+		r = nc_secrets_fill(secrets, door->terms.secrets.entries[i].placeholder,
+			door->terms.secrets.entries[i].value);
+	for (struct nc_kept *kept = egress->kept; r == 0 && kept && !nc_secrets_are_whole(secrets);
+		kept = kept->next)
+		r = nc_secrets_fill(secrets, kept->placeholder, kept->value);
+	return r == 0 && !nc_secrets_are_whole(secrets) ? -ENOKEY : r;
+}
+
 static int handle_open(struct nc_egress *egress, struct nc_wire_in *in)
 {
 	const uint64_t box = nc_wire_get_u64(in);
@@ -190,6 +276,8 @@ static int handle_open(struct nc_egress *egress, struct nc_wire_in *in)
 	int wrong = nc_egresswire_get_terms(in, &terms);
 	int r = nc_wire_close(in);
 
+	if (r == 0 && wrong == 0)
+		wrong = fill_secrets(egress, NULL, &terms.secrets);
 	if (r == 0 && wrong == 0)
 		wrong = nc_door_open(egress, box, &terms, egress->packet.fds, egress->packet.n_fds);
 	nc_door_terms_done(&terms);
@@ -207,6 +295,8 @@ static int handle_change(struct nc_egress *egress, struct nc_wire_in *in)
 	int wrong = nc_egresswire_get_terms(in, &terms);
 	int r = nc_wire_close(in);
 
+	if (r == 0 && wrong == 0)
+		wrong = fill_secrets(egress, door, &terms.secrets);
 	if (r == 0 && wrong == 0 && door)
 		nc_door_change(door, &terms);
 	nc_door_terms_done(&terms);
@@ -249,6 +339,8 @@ static const struct {
 	{NC_EGRESS_CHANGE, false, 0, 0, handle_change},
 	{NC_EGRESS_ASK, false, 0, 0, handle_ask},
 	{NC_EGRESS_SHUT, false, 0, 0, handle_shut},
+	{NC_EGRESS_KEEP, false, 0, 0, handle_keep},
+	{NC_EGRESS_DROP, false, 0, 0, handle_drop},
 };
 
 static int handle(struct nc_egress *egress)

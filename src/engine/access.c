@@ -39,7 +39,7 @@ struct nc_access {
 	struct nc_egress_terms terms;
 	struct nc_egress_rule *rules;
 	struct nc_egress_secret *secrets;
-	const struct nc_request_secrets *wanted;
+	struct nc_request_secrets *wanted;
 	char (*placeholder)[NC_ID_SIZE];
 	struct nc_door *door;
 	json_t *usage; /* NULL: not known */
@@ -144,16 +144,31 @@ int nc_access_new_for(struct nc_network *network, const char *const *hosts, size
 	return r;
 }
 
+/* The value goes to nacre-egress, and is erased here. */
+static int hand_over(struct nc_access *access, size_t i, struct nacre_err *err)
+{
+	struct nc_request_secret *secret = &access->wanted->secret[i];
+	int r;
+
+	if (access->wanted->handed_over)
+		return 0;
+	r = nc_network_keep(access->network, access->placeholder[i], secret->value, err);
+	nc_request_secret_forget(secret);
+	return r;
+}
+
 /* Each is bound to a host that can be reached; boxes are told what nobody can guess. */
 static int add_secrets(
-	struct nc_access *access, const struct nc_request_secrets *wanted, struct nacre_err *err)
+	struct nc_access *access, struct nc_request_secrets *wanted, struct nacre_err *err)
 {
+	int r = 0;
+
 	access->wanted = wanted;
 	access->secrets = calloc(wanted->count + 1, sizeof(*access->secrets));
 	access->placeholder = calloc(wanted->count + 1, sizeof(*access->placeholder));
 	if (!access->secrets || !access->placeholder)
 		return nc_err_errno(err, -ENOMEM, "Take the secrets");
-	for (size_t i = 0; i < wanted->count; i++) {
+	for (size_t i = 0; r == 0 && i < wanted->count; i++) {
 		const struct nc_request_secret *secret = &wanted->secret[i];
 		bool reached = false;
 
@@ -167,14 +182,17 @@ static int add_secrets(
 			return nc_err_set(err, -EIO, "Make an id");
 		access->secrets[i] =
 			(struct nc_egress_secret){.placeholder = access->placeholder[i],
-				.value = secret->value,
+				.value = "",
 				.host = secret->host,
 				.header = secret->header,
-				.tls = !secret->plain};
+				.tls = !secret->plain,
+				.bare = !secret->mask};
+		access->terms.secrets = access->secrets;
+		access->terms.n_secrets = i + 1;
+		r = hand_over(access, i, err);
 	}
-	access->terms.secrets = access->secrets;
-	access->terms.n_secrets = wanted->count;
-	return 0;
+	wanted->handed_over = true;
+	return r;
 }
 
 /* Only others of its group, which nobody has to list. */
@@ -261,8 +279,7 @@ static int decide(struct nc_network *network, const struct nc_terms *terms,
 }
 
 int nc_access_new(struct nc_network *network, const struct nc_terms *terms, const char *tenant,
-	const struct nc_request_network *wanted, struct nc_access **ret_access,
-	struct nacre_err *err)
+	struct nc_request_network *wanted, struct nc_access **ret_access, struct nacre_err *err)
 {
 	struct nc_access *access;
 	int r = decide(network, terms, wanted, &access, err);
@@ -292,6 +309,8 @@ void nc_access_free(struct nc_access *access)
 	if (!access)
 		return;
 	nc_access_leave(access);
+	for (size_t i = 0; i < access->terms.n_secrets; i++)
+		nc_network_drop(access->network, access->placeholder[i]);
 	json_decref(access->usage);
 	free(access->reached.met);
 	free(access->refused.met);
@@ -457,6 +476,7 @@ int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
 		fresh->rules = old;
 	}
 	fresh->terms.secrets = NULL;
+	fresh->terms.n_secrets = 0;
 	nc_access_free(fresh);
 	return r;
 }

@@ -15,12 +15,12 @@ struct nc_access;
 struct nc_terms;
 
 /*
- * Decides; borrows all of it. *ret_access is NULL if nothing is wanted. -EPERM with err: the policy
- * does not allow it; -EOPNOTSUPP with err: there is no way out here.
+ * Decides; borrows all of it, and hands the values of secrets over. *ret_access is NULL if nothing
+ * is wanted. -EPERM with err: the policy does not allow it; -EOPNOTSUPP with err: there is no way
+ * out here.
  */
 int nc_access_new(struct nc_network *network, const struct nc_terms *terms, const char *tenant,
-	const struct nc_request_network *wanted, struct nc_access **ret_access,
-	struct nacre_err *err);
+	struct nc_request_network *wanted, struct nc_access **ret_access, struct nacre_err *err);
 
 /* Its door is shut, and nobody is told. Accepts NULL. */
 void nc_access_free(struct nc_access *access);

@@ -230,7 +230,8 @@ static void fail_for_lack(struct nc_build *build)
 		"installed from there alone (%s)",
 		online ? "index" : build->installer->source_noun,
 		nc_text_quote(path, source_path(build)),
-		name ? nc_text_quote(quoted, name) : "such package", build->installer->source_key);
+		name ? nc_text_quote(quoted, name) : "such package",
+		online ? build->installer->index_key : build->installer->source_key);
 	fail(build, "error");
 }
 

@@ -69,6 +69,9 @@ struct nc_chronicle {
 	bool gone;
 	bool silent; /* the one before did not answer, and this one has not said welcome */
 	uv_timer_t *patience;
+	/* a recorder that comes later takes ours for lost when the one before died */
+	bool is_later;
+	uint64_t lost;
 };
 
 static void lose(struct nc_chronicle *chronicle);
@@ -380,6 +383,8 @@ static void on_answer(void *context, int events)
 	}
 	if (r == 0 && event.type == NC_RECORD_WELCOME) {
 		chronicle->silent = false;
+		if (!chronicle->is_later)
+			chronicle->lost += event.lost;
 		tell_news(chronicle, &event);
 		send_waiting(chronicle);
 		return;
@@ -457,6 +462,7 @@ int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
 	int r;
 
 	lose(chronicle);
+	chronicle->is_later = true;
 	nc_record_done(chronicle->record);
 	r = nc_record_start(chronicle->record, fd, &ignored);
 	if (r == 0)
@@ -469,6 +475,11 @@ int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
 	for (struct waiting *waiting = chronicle->waiting; waiting; waiting = waiting->next)
 		waiting->execution->is_open = false;
 	return 0;
+}
+
+uint64_t nc_chronicle_lost(const struct nc_chronicle *chronicle)
+{
+	return chronicle->lost;
 }
 
 void nc_chronicle_resume(struct nc_chronicle *chronicle)

@@ -38,6 +38,9 @@ bool nc_chronicle_has_room(const struct nc_chronicle *chronicle);
 bool nc_chronicle_is_up(const struct nc_chronicle *chronicle);
 bool nc_chronicle_is_met(const struct nc_chronicle *chronicle);
 
+/* Executions that died with the workers before us, as the first recorder told. */
+uint64_t nc_chronicle_lost(const struct nc_chronicle *chronicle);
+
 /* Whoever still waits is told that there is no receipt. Accepts NULL. */
 void nc_chronicle_free(struct nc_chronicle *chronicle);
 

@@ -156,11 +156,19 @@ static int scan_block(struct scan *scan, const char *data, size_t size)
 	return scan->rest->error;
 }
 
+/* What passed through it may have been a secret. */
+static void block_freep(char **block)
+{
+	if (*block)
+		explicit_bzero(*block, NC_CUT_BLOCK);
+	nc_freep(block);
+}
+
 int nc_cuts_make(int fd, size_t size, struct nc_cuts **ret_cuts, struct nc_buf *rest)
 {
 	cleanup_close int body_fd = fd;
 	cleanup_cuts struct nc_cuts *cuts = calloc(1, sizeof(*cuts));
-	cleanup_free char *block = malloc(NC_CUT_BLOCK);
+	nc_cleanup(block_freep) char *block = malloc(NC_CUT_BLOCK);
 	struct scan scan = {.cuts = cuts, .rest = rest};
 	int r;
 
@@ -179,6 +187,34 @@ int nc_cuts_make(int fd, size_t size, struct nc_cuts **ret_cuts, struct nc_buf *
 		return r;
 	*ret_cuts = take_ptr(cuts);
 	return 0;
+}
+
+static int blank(int fd, off_t from, off_t to)
+{
+	static const char nothing[4096];
+
+	while (from < to) {
+		const size_t left = (size_t)(to - from);
+		ssize_t n =
+			pwrite(fd, nothing, left < sizeof(nothing) ? left : sizeof(nothing), from);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		from += n > 0 ? n : 0;
+	}
+	return 0;
+}
+
+int nc_cuts_blank(const struct nc_cuts *cuts, size_t size)
+{
+	off_t at = 0;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < cuts->count; i++) {
+		r = blank(cuts->fd, at, cuts->cut[i].offset);
+		at = cuts->cut[i].offset + (off_t)cuts->cut[i].size;
+	}
+	return r == 0 ? blank(cuts->fd, at, (off_t)size) : r;
 }
 
 void nc_cuts_free(struct nc_cuts *cuts)

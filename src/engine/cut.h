@@ -35,6 +35,9 @@ struct nc_cuts {
 int nc_cuts_make(int fd, size_t size, struct nc_cuts **ret_cuts, struct nc_buf *rest);
 void nc_cuts_free(struct nc_cuts *cuts);
 
+/* Overwrites all that is no cut in the file, of size bytes: there were secrets. 0 or -errno. */
+int nc_cuts_blank(const struct nc_cuts *cuts, size_t size);
+
 static inline void nc_cuts_freep(struct nc_cuts **place)
 {
 	nc_cuts_free(*place);

@@ -437,6 +437,11 @@ bool nc_engine_has_recorder(const struct nc_engine *engine)
 	return engine->chronicle && nc_chronicle_is_met(engine->chronicle);
 }
 
+uint64_t nc_engine_lost(const struct nc_engine *engine)
+{
+	return engine->chronicle ? nc_chronicle_lost(engine->chronicle) : 0;
+}
+
 bool nc_engine_has_room(const struct nc_engine *engine)
 {
 	return !engine->chronicle || nc_chronicle_has_room(engine->chronicle);

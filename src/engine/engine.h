@@ -129,6 +129,9 @@ void nc_engine_on_sent(struct nc_engine *engine, void (*sent)(void *context), vo
 bool nc_engine_records(const struct nc_engine *engine);
 bool nc_engine_has_recorder(const struct nc_engine *engine);
 
+/* Executions of daemons before us that died with them, as the recorder says; grows once. */
+uint64_t nc_engine_lost(const struct nc_engine *engine);
+
 /* Whether one that is submitted now is recorded without waiting for the recorder. */
 bool nc_engine_has_room(const struct nc_engine *engine);
 

@@ -334,6 +334,18 @@ static int check_open(const struct nc_network *network, const struct nc_egress_t
 	return 0;
 }
 
+int nc_network_keep(struct nc_network *network, const char *placeholder, const char *value,
+	struct nacre_err *err)
+{
+	return nc_egress_keep(&network->client, placeholder, value, err);
+}
+
+void nc_network_drop(struct nc_network *network, const char *placeholder)
+{
+	/* one that has died has forgotten it */
+	(void)nc_egress_drop(&network->client, placeholder);
+}
+
 static void enlist(struct nc_network *network, struct nc_door *door, uint64_t box_id,
 	const struct nc_egress_terms *terms, const struct nc_door_listener *listener)
 {

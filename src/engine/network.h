@@ -65,6 +65,11 @@ struct nc_door;
 /* Whether a box with an open door is called so in that group. */
 bool nc_network_has_member(const struct nc_network *network, const char *group, const char *name);
 
+/* Hands the value of a secret over, for doors whose terms name the placeholder; until dropped. */
+int nc_network_keep(struct nc_network *network, const char *placeholder, const char *value,
+	struct nacre_err *err);
+void nc_network_drop(struct nc_network *network, const char *placeholder);
+
 /*
  * Opens the door of a box; door_fd is taken over, and is one for guests if the terms name a group.
  * -EINVAL with err; -EEXIST: its name is taken in its group; -EPIPE: nacre-egress has died.

@@ -505,12 +505,12 @@ void nc_read_network(const struct nc_cursor *c)
 
 static void read_secret_text(const struct nc_cursor *c)
 {
-	const char *text = nc_read_text(c);
+	const char *text = json_string_value(c->value);
 
-	if (!text)
-		return;
-	if (!*text || strlen(text) > NC_EGRESS_SECRET_MAX || text[strspn(text, PRINTABLE)] != '\0')
-		nc_refuse(c, "1 to 4096 printable characters");
+	/* what was found is not said */
+	if (!text || !*text || strlen(text) > NC_EGRESS_SECRET_MAX ||
+		text[strspn(text, PRINTABLE)] != '\0')
+		nc_fault(c, "found something else, expected 1 to 4096 printable characters");
 	*(const char **)c->target = text;
 }
 
@@ -549,8 +549,34 @@ static const struct nc_rule secret_rules[] = {
 	SECRET("host", read_secret_host, host),
 	SECRET("header", read_header, header),
 	SECRET("plain", nc_read_bool, plain),
+	SECRET("mask", nc_read_bool, mask),
 	{0},
 };
+
+/* Stands where the value was. */
+#define FORGOTTEN "handed over to nacre-egress"
+
+void nc_request_secret_forget(struct nc_request_secret *secret)
+{
+	json_t *value = json_object_get(secret->source, "value");
+
+	explicit_bzero((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+	(void)json_string_set(value, FORGOTTEN);
+	secret->value = json_string_value(value);
+}
+
+static void check_secret(const struct nc_cursor *c, const struct nc_request_secret *secret)
+{
+	if (!json_is_object(c->value))
+		return;
+	if (!secret->value || !secret->host)
+		nc_fault(c, "found no '%s', expected one", secret->value ? "host" : "value");
+	else if (secret->mask && strlen(secret->value) < NC_EGRESS_MASK_MIN)
+		nc_fault(c,
+			"found a value of less than %u characters, which cannot be masked; say "
+			"\"mask\": false",
+			NC_EGRESS_MASK_MIN);
+}
 
 void nc_read_secrets(const struct nc_cursor *c)
 {
@@ -571,13 +597,12 @@ void nc_read_secrets(const struct nc_cursor *c)
 		struct nc_request_secret *secret = &secrets->secret[secrets->count++];
 		const struct nc_cursor member = {.reading = c->reading, .at = &at, .value = value};
 
-		*secret = (struct nc_request_secret){.name = name, .header = "Authorization"};
+		*secret = (struct nc_request_secret){
+			.name = name, .header = "Authorization", .mask = true, .source = value};
 		if (!is_variable(name))
 			nc_refuse_name(c, name, "letters, digits and '_', no digit first");
 		nc_read_members(&member, secret_rules, secret);
-		if (json_is_object(value) && (!secret->value || !secret->host))
-			nc_fault(&member, "found no '%s', expected one",
-				secret->value ? "host" : "value");
+		check_secret(&member, secret);
 	}
 }
 
@@ -861,7 +886,7 @@ int nc_request_parse(
 int nc_request_parse_file(
 	int fd, size_t size, struct nc_request *ret_request, struct nc_faults *faults)
 {
-	nc_buf_cleanup struct nc_buf rest = NC_BUF(NC_REQUEST_REST_MAX);
+	nc_buf_cleanup struct nc_buf rest = {.max = NC_REQUEST_REST_MAX, .wipes = true};
 	cleanup_cuts struct nc_cuts *cuts = NULL;
 	json_t *source = NULL;
 	int r = nc_cuts_make(fd, size, &cuts, &rest);
@@ -875,5 +900,10 @@ int nc_request_parse_file(
 		r = load(nc_buf_text(&rest), rest.size,
 			cuts->count > 0 ? " (without the contents of files)" : "", &source, faults);
 	nc_buf_done(&rest);
+	if (r == 0 && json_object_get(source, "secrets")) {
+		r = nc_cuts_blank(cuts, size);
+		if (r < 0)
+			json_decref(source);
+	}
 	return r < 0 ? r : read_request(source, take_ptr(cuts), ret_request, faults);
 }

@@ -84,8 +84,11 @@ struct nc_request_network {
 			const char *host;   /* the only one that it is sent to */
 			const char *header; /* in which */
 			bool plain;	    /* by plain HTTP, not in TLS */
+			bool mask;	    /* where that host sends it back */
+			json_t *source;	    /* borrowed: what it was read from */
 		} * secret;
 		size_t count;
+		bool handed_over; /* the values are nacre-egress's, and here no more */
 	} secrets;
 };
 
@@ -158,6 +161,8 @@ void nc_read_binds(const struct nc_cursor *c);	 /* struct nc_request_words */
 void nc_read_labels(const struct nc_cursor *c);	 /* struct nc_request_pairs */
 void nc_read_limits(const struct nc_cursor *c);	 /* struct nc_request_limits */
 void nc_read_network(const struct nc_cursor *c); /* struct nc_request_network */
+/* Erases the value, of which nobody here has to know any more. */
+void nc_request_secret_forget(struct nc_request_secret *secret);
 void nc_read_secrets(const struct nc_cursor *c); /* struct nc_request_secrets */
 void nc_request_network_done(struct nc_request_network *network);
 

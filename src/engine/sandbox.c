@@ -132,6 +132,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);
 	if (r == 0)
 		r = set_limits(sandbox, err);
+	sandbox->spec.network.secrets.handed_over = placeholders != NULL;
 	/* one that is there lives on without a network that has died */
 	if (r == 0 && (!placeholders || nc_network_is_up(engine->network)))
 		r = nc_access_new(engine->network, sandbox->terms, sandbox->tenant,

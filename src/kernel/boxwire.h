@@ -50,7 +50,7 @@ enum nc_box_message {
 /* Where a box shows its layers, and its image nothing: the number follows. */
 #define NC_BOX_LAYER "/opt/nacre/layer"
 /* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
-#define NC_WORKER_HEIRS_MAX 28
+#define NC_WORKER_HEIRS_MAX 32
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 

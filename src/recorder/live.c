@@ -161,8 +161,10 @@ int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal)
 			continue;
 		(void)snprintf(id, sizeof(id), "%s", live->ids[i]);
 		r = append_lost(journal, id, journal->run);
-		if (r == 0)
+		if (r == 0) {
 			nc_live_remove(live, id);
+			live->lost++;
+		}
 	}
 	return r;
 }

@@ -15,6 +15,7 @@ struct nc_live {
 	char name[17];
 	char (*ids)[NC_RECORD_ID_MAX + 1]; /* NC_RECORD_OPEN_MAX of them; "" is free */
 	size_t count;
+	uint32_t lost; /* executions that were, and no worker has been told */
 };
 
 /* Makes and locks a file with that name. 0 or -errno. */

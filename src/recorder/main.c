@@ -74,7 +74,6 @@ struct recorder {
 	int witness_fd;
 	int place_fd; /* where the next worker comes in; or -EBADF */
 	bool greeted;
-	uint32_t lost;		  /* executions of recorders that have died */
 	uint64_t dropped;	  /* notes that could not be written */
 	uint64_t flush_ns;	  /* when to flush; 0: there is nothing to */
 	uint64_t sweep_ns;	  /* when to look for old records */
@@ -194,7 +193,8 @@ static int handle_hello(struct nc_wire_in *in)
 	recorder.greeted = true;
 	out = begin_reply(NC_RECORD_WELCOME);
 	nc_wire_put_u32(out, NC_RECORDWIRE_VERSION);
-	nc_wire_put_u32(out, recorder.lost);
+	nc_wire_put_u32(out, recorder.live.lost);
+	recorder.live.lost = 0;
 	nc_wire_put_u64(out, recorder.journal.repairs.cut_bytes);
 	nc_wire_put_u64(out, recorder.journal.repairs.missing_bytes);
 	send_reply();
@@ -674,7 +674,7 @@ static int start(uint64_t blob_bytes, struct nacre_err *err)
 		r = nc_live_sweep(&recorder.live, &recorder.journal);
 	if (r < 0)
 		return nc_err_errno(err, r, "Open the history");
-	recorder.lost = (uint32_t)r;
+	recorder.live.lost = (uint32_t)r;
 	recorder.segment = recorder.journal.segment;
 	recorder.sweep_ns = nc_clock_ns() + SWEEP_SECONDS * NC_NS_PER_S;
 	if (recorder.journal.dirty)

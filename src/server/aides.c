@@ -14,6 +14,7 @@
 #include "engine/execution.h"
 #include "engine/network.h"
 #include "server/archive.h"
+#include "server/certificate.h"
 #include "server/tracer.h"
 
 /* How long a reply waits for a recorder that has died, at the most. */
@@ -73,6 +74,8 @@ static int meet(struct nc_server *server, enum nc_aide which, int fd)
 		server->setup.exporter_fd = fd;
 		nc_tracer_meet(server->tracer, fd);
 		return 0;
+	case NC_AIDE_CERTIFIER:
+		return nc_certificates_meet(server->certificates, fd);
 	case NC_AIDE_MAX:
 	default:
 		return -EINVAL;
@@ -94,6 +97,7 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 	case NC_AIDE_ANALYST:
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
+	case NC_AIDE_CERTIFIER:
 	case NC_AIDE_MAX:
 	default:
 		return atomic_load(&aides->page->deaths[which]) == aides->seen[which];
@@ -115,6 +119,7 @@ static bool is_missed(const struct nc_server *server, enum nc_aide which)
 	case NC_AIDE_ANALYST:
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
+	case NC_AIDE_CERTIFIER:
 	case NC_AIDE_MAX:
 	default:
 		return true;

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "server/tally.h"
 
 #define TICKS 5U
 /* Samples of a minute. */
@@ -38,14 +39,17 @@ struct nc_alerts {
 	size_t n_samples;
 	struct state states[NC_CONFIG_MAP_MAX];
 	size_t n_states;
+	uint64_t lost_before; /* executions of earlier daemons, that are no news */
 };
 
 struct nc_alerts *nc_alerts_new(struct nc_server *server)
 {
 	struct nc_alerts *alerts = calloc(1, sizeof(*alerts));
 
-	if (alerts)
-		alerts->server = server;
+	if (!alerts)
+		return NULL;
+	alerts->server = server;
+	alerts->lost_before = nc_tally_lost(server->tally);
 	return alerts;
 }
 
@@ -72,11 +76,9 @@ int nc_alerts_check(const struct nc_serve_config *config, struct nacre_err *err)
 
 static double failures(const struct nc_server *server)
 {
-	return nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "bad_key") +
-	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "no_key") +
-	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "foreign_host") +
-	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "foreign_origin") +
-	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "no_token");
+	return nc_metrics_sum(server->metrics, NC_METRIC_AUTH) -
+	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "key") -
+	       nc_metrics_sum_of(server->metrics, NC_METRIC_AUTH, 0, "local");
 }
 
 static void take_sample(struct nc_alerts *alerts)
@@ -87,8 +89,8 @@ static void take_sample(struct nc_alerts *alerts)
 		.denials = nc_metrics_sum(metrics, NC_METRIC_DENIALS),
 		.threats = nc_metrics_sum(metrics, NC_METRIC_THREATS),
 		.auth_failures = failures(alerts->server),
-		.errors = nc_metrics_sum_of(metrics, NC_METRIC_EXECUTIONS, 2, "internal_error") +
-			  nc_metrics_sum_of(metrics, NC_METRIC_EXECUTIONS, 2, "lost"),
+		.errors = nc_metrics_sum_of(metrics, NC_METRIC_FAILED, 0, "internal_error") +
+			  (double)(nc_tally_lost(alerts->server->tally) - alerts->lost_before),
 		.start_sum = nc_metrics_sum(metrics, NC_METRIC_START),
 		.start_count = nc_metrics_count(metrics, NC_METRIC_START),
 		.queue_sum = nc_metrics_sum(metrics, NC_METRIC_QUEUE_WAIT),
@@ -162,7 +164,7 @@ static struct state *state_of(struct nc_alerts *alerts, const char *name)
 	if (alerts->n_states == NC_CONFIG_MAP_MAX)
 		return NULL;
 	alerts->n_states++;
-	*state = (struct state){0};
+	*state = (struct state){.fires = nc_tally_fires(alerts->server->tally, name)};
 	(void)snprintf(state->name, sizeof(state->name), "%s", name);
 	return state;
 }
@@ -203,11 +205,14 @@ static void judge(struct nc_alerts *alerts, const char *name, const struct nc_al
 		state->since_ns = 0;
 	else if (state->since_ns == 0)
 		state->since_ns = now;
-	fires = state->since_ns && now - state->since_ns >= rule->for_seconds.number * NC_NS_PER_S;
+	/* one that fired in a daemon before us does not wait once more */
+	fires = state->since_ns &&
+		(state->fires || now - state->since_ns >= rule->for_seconds.number * NC_NS_PER_S);
 	nc_metrics_set(alerts->server->metrics, NC_METRIC_ALERTS, fires, labels);
 	if (fires == state->fires)
 		return;
 	state->fires = fires;
+	nc_tally_set(alerts->server->tally, name, fires);
 	nc_clock_stamp(state->changed);
 	nc_log(NC_LOG_WARNING, fires ? "Alert" : "Alert is over", NC_LOG_TEXT("alert", name),
 		NC_LOG_TEXT("kind", labels[1]),

@@ -83,7 +83,7 @@ static void serve(int fd, int place_fd, const struct nc_tracing_values *tracing)
 _Noreturn static void be_exporter(
 	int fd, int place_fd, const struct nc_tracing_values *tracing, bool ranges)
 {
-	int r = nc_courier_lock_in("nacre-exporter", fd, place_fd, ranges);
+	int r = nc_courier_lock_in("nacre-exporter", (const int[]){fd, place_fd}, 2, ranges);
 
 	if (r < 0)
 		nc_log(NC_LOG_ERROR, "Traces go nowhere", NC_LOG_TEXT("reason", nc_errno_text(r)));

@@ -496,6 +496,7 @@ static void begin_body(struct nc_exchange *exchange)
 	const char *length = nc_exchange_header(exchange, "Content-Length");
 
 	exchange->body.max = exchange->body_max;
+	exchange->body.wipes = true; /* it may bring secrets */
 	if (exchange->spools && setup->spool_fd >= 0 &&
 		(!length || strtoull(length, NULL, 10) > SPOOL_MIN))
 		exchange->spool = nc_spool_new(setup->loop, setup->spool_fd, on_spooled, exchange);
@@ -649,6 +650,18 @@ static enum MHD_Result on_whole(struct nc_exchange *exchange)
 	return MHD_YES;
 }
 
+/*
+ * Erases what was taken, which may be a secret, where libmicrohttpd has it; what was not taken is
+ * moved to the front by it, and then erased where it was.
+ */
+static void wipe_taken(struct nc_exchange *exchange, char *data, size_t had, size_t left)
+{
+	if (exchange->stale > data + had)
+		explicit_bzero(data + had, (size_t)(exchange->stale - (data + had)));
+	explicit_bzero(data, had - left);
+	exchange->stale = left > 0 ? data + had : NULL;
+}
+
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *data, size_t *size, void **place)
 {
@@ -667,13 +680,16 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 		pass_piece(exchange, data, size);
 		return MHD_YES;
 	}
-	if (*size > 0 && exchange->spool) {
-		spool_piece(exchange, data, size);
-		return MHD_YES;
-	}
 	if (*size > 0) {
-		on_piece(exchange, data, *size);
-		*size = 0;
+		const size_t had = *size;
+
+		if (exchange->spool)
+			spool_piece(exchange, data, size);
+		else
+			on_piece(exchange, data, had);
+		if (!exchange->spool)
+			*size = 0;
+		wipe_taken(exchange, (char *)(uintptr_t)data, had, *size);
 		return MHD_YES;
 	}
 	return on_whole(exchange);

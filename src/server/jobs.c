@@ -21,6 +21,7 @@
 #include "server/feed.h"
 #include "server/reply.h"
 #include "server/sheet.h"
+#include "server/tally.h"
 #include "server/tracer.h"
 
 /* Less than that on the disk of the state, and nothing is begun. */
@@ -230,6 +231,8 @@ static void on_done(void *context, json_t *reply, struct nc_buf *text)
 		json_string_value(json_object_get(job->reply, "status")) ?: "internal_error");
 	nc_quota_close(server->quotas, job->tenant, &job->share);
 	nc_account_end(server, NC_METRICS_OF_EXECUTION, job->tenant, job->reply);
+	if (nc_streq(job->status, "lost"))
+		nc_tally_lose(server->tally, 1);
 	nc_tracer_execution(server->tracer, &job->trace, job->id, box, job->reply);
 	log_end(job);
 	write_text(job, text);

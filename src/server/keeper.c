@@ -32,6 +32,7 @@ const char *const nc_aide_names[NC_AIDE_MAX] = {
 	[NC_AIDE_ANALYST] = "analyst",
 	[NC_AIDE_COURIER] = "courier",
 	[NC_AIDE_EXPORTER] = "exporter",
+	[NC_AIDE_CERTIFIER] = "certifier",
 };
 
 enum state {

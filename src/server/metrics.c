@@ -9,9 +9,10 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/rule_ids.h"
 #include "base/text.h"
 
-#define BUCKETS_MAX 16
+#define BUCKETS_MAX 18
 #define LABEL_MAX 64U
 
 enum kind { COUNTER, GAUGE, HISTOGRAM };
@@ -27,12 +28,19 @@ static const double seconds[] = {
 	0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, INFINITY};
 static const double short_seconds[] = {
 	0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, INFINITY};
+/* From what nobody notices to what nobody waits for. */
+static const double wait_seconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+	0.5, 1, 2.5, 5, 10, 30, 60, 300, INFINITY};
 static const double bytes[] = {1 << 20, 4 << 20, 16 << 20, 32 << 20, 64 << 20, 128 << 20, 256 << 20,
 	512 << 20, 1024.0 * (1 << 20), 4096.0 * (1 << 20), INFINITY};
 
 static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_EXECUTIONS] = {"nacre_executions_total", "Executions that have ended", COUNTER,
 		{"language", "tier", "status"}},
+	[NC_METRIC_FAILED] = {"nacre_executions_failed_total",
+		"Executions that Nacre failed; those of a daemon that was killed are counted by "
+		"the next one",
+		COUNTER, {"status"}},
 	[NC_METRIC_DURATION] = {"nacre_execution_duration_seconds", "Wall time of executions",
 		HISTOGRAM, {"language"}, seconds},
 	[NC_METRIC_CPU] = {"nacre_execution_cpu_seconds_total", "CPU time of executions", COUNTER},
@@ -64,12 +72,14 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_START] = {"nacre_box_start_seconds", "From the order to the start of a program",
 		HISTOGRAM, {NULL}, short_seconds},
 	[NC_METRIC_QUEUE_WAIT] = {"nacre_queue_wait_seconds", "From the request to its turn",
-		HISTOGRAM, {NULL}, short_seconds},
+		HISTOGRAM, {NULL}, wait_seconds},
 	[NC_METRIC_QUEUE] = {"nacre_queue_depth", "Executions that wait", GAUGE},
 	[NC_METRIC_POOL] = {"nacre_pool_boxes", "Boxes that are to be ready, by what waits in them",
 		GAUGE, {"with"}},
 	[NC_METRIC_HTTP] = {"nacre_http_requests_total", "Requests that were answered", COUNTER,
 		{"route", "method", "status"}},
+	[NC_METRIC_HTTP_ERRORS] = {"nacre_http_server_errors_total",
+		"Requests that were answered with a status of 500 or more", COUNTER, {"route"}},
 	[NC_METRIC_HTTP_DURATION] = {"nacre_http_request_duration_seconds",
 		"From the first line of a request to the end of its reply", HISTOGRAM, {"route"},
 		seconds},
@@ -134,11 +144,6 @@ struct nc_metrics {
 	struct family family[NC_METRIC_MAX];
 };
 
-struct nc_metrics *nc_metrics_new(void)
-{
-	return calloc(1, sizeof(struct nc_metrics));
-}
-
 void nc_metrics_free(struct nc_metrics *metrics)
 {
 	for (size_t i = 0; metrics && i < NC_METRIC_MAX; i++)
@@ -192,6 +197,44 @@ static struct series *find(
 	return more;
 }
 /* NOLINTEND(clang-analyzer-core.CallAndMessage) */
+
+/* What is known before it happens. */
+static void begin_series(struct nc_metrics *metrics)
+{
+	static const struct {
+		enum nc_metric metric;
+		const char *word;
+	} known[] = {
+#define SIGNAL(name, id) {NC_METRIC_THREATS, id},
+		NC_SIGNAL_IDS(SIGNAL)
+#undef SIGNAL
+			{NC_METRIC_FAILED, "internal_error"},
+		{NC_METRIC_FAILED, "lost"},
+		{NC_METRIC_AUTH, "key"},
+		{NC_METRIC_AUTH, "local"},
+		{NC_METRIC_AUTH, "bad_key"},
+		{NC_METRIC_AUTH, "no_key"},
+		{NC_METRIC_AUTH, "no_token"},
+		{NC_METRIC_AUTH, "not_local"},
+		{NC_METRIC_AUTH, "foreign_host"},
+		{NC_METRIC_AUTH, "foreign_origin"},
+	};
+
+	for (size_t i = 0; i < NC_METRIC_MAX; i++)
+		if (n_labels(&metrics_table[i]) == 0 && metrics_table[i].kind != GAUGE)
+			(void)find(metrics, (enum nc_metric)i, NULL);
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		(void)find(metrics, known[i].metric, &known[i].word);
+}
+
+struct nc_metrics *nc_metrics_new(void)
+{
+	struct nc_metrics *metrics = calloc(1, sizeof(*metrics));
+
+	if (metrics)
+		begin_series(metrics);
+	return metrics;
+}
 
 void nc_metrics_add(
 	struct nc_metrics *metrics, enum nc_metric metric, double value, const char *const *labels)
@@ -306,11 +349,13 @@ void nc_metrics_end(struct nc_metrics *metrics, enum nc_metrics_of kind, const j
 	const json_t *usage = json_object_get(told, "usage");
 	const json_t *timings = json_object_get(told, "timings");
 	const char *by[NC_METRIC_LABELS] = {NULL};
-	const char *risk[] = {text_of(told, "risk")};
+	const char *risk[] = {text_of(told, "risk")}, *status[] = {text_of(told, "status")};
 
 	for (size_t i = 0; i < NC_METRIC_LABELS && kinds[kind].by[i]; i++)
 		by[i] = text_of(told, kinds[kind].by[i]);
 	nc_metrics_add(metrics, kinds[kind].count, 1, by);
+	if (kind == NC_METRICS_OF_EXECUTION && nc_streq(status[0], "internal_error"))
+		nc_metrics_add(metrics, NC_METRIC_FAILED, 1, status);
 	nc_metrics_add(metrics, kinds[kind].risk, 1, risk);
 	if (timings)
 		nc_metrics_add(metrics, NC_METRIC_QUEUE_WAIT, number(timings, "queued"), NULL);

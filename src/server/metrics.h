@@ -12,6 +12,7 @@
 enum nc_metric {
 	/* execution */
 	NC_METRIC_EXECUTIONS, /* language, tier, status */
+	NC_METRIC_FAILED,     /* status: by our own fault */
 	NC_METRIC_DURATION,   /* language */
 	NC_METRIC_CPU,
 	NC_METRIC_MEMORY_PEAK,
@@ -34,6 +35,7 @@ enum nc_metric {
 	NC_METRIC_QUEUE,
 	NC_METRIC_POOL,
 	NC_METRIC_HTTP,		 /* route, method, status */
+	NC_METRIC_HTTP_ERRORS,	 /* route */
 	NC_METRIC_HTTP_DURATION, /* route */
 	NC_METRIC_HTTP_OPEN,
 	NC_METRIC_CONNECTIONS,
@@ -69,7 +71,10 @@ enum nc_metric {
 
 struct nc_metrics;
 
-/* NULL: no memory. */
+/*
+ * NULL: no memory. Counters and histograms whose labels are known are there from the start, with 0:
+ * of one that appears with its first count, Prometheus sees no increase.
+ */
 struct nc_metrics *nc_metrics_new(void);
 void nc_metrics_free(struct nc_metrics *metrics);
 

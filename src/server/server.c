@@ -16,6 +16,7 @@
 #include "server/aides.h"
 #include "server/alerts.h"
 #include "server/archive.h"
+#include "server/certificate.h"
 #include "server/gate.h"
 #include "server/intake.h"
 #include "server/jobs.h"
@@ -26,6 +27,7 @@
 #include "server/rest/desk.h"
 #include "server/snapshots.h"
 #include "server/socket.h"
+#include "server/tally.h"
 #include "server/tls.h"
 #include "server/tracer.h"
 #include "server/turns.h"
@@ -35,6 +37,8 @@
 /* Without a request, until free memory is given back. */
 #define QUIET_TICKS 5
 #define DRAIN_TICK_MS 50
+/* The body of a request that takes none: an empty object, with some blanks. */
+#define NOTHING_MAX 64U
 /* After that what still runs is cancelled, and has so long to be settled. */
 #define CANCELLED_NS (10 * NC_NS_PER_S)
 /* Without a spawner there is only to answer. */
@@ -109,6 +113,24 @@ static void refuse_role(struct nc_exchange *exchange)
 		nc_role_names[exchange->caller.role]);
 }
 
+/* Clients that always send JSON send an empty object. */
+static bool takes_nothing(const struct nc_route *route)
+{
+	return route->body_max == 0 && !nc_streq(route->method, "GET");
+}
+
+static bool is_nothing(const struct nc_exchange *exchange)
+{
+	const char *text = nc_buf_text(&exchange->body), *blank = " \t\r\n";
+
+	text += strspn(text, blank);
+	if (*text == '{')
+		text += 1 + strspn(text + 1, blank);
+	else
+		return !*text;
+	return *text == '}' && !text[1 + strspn(text + 1, blank)];
+}
+
 static size_t on_head(void *context, struct nc_exchange *exchange)
 {
 	struct nc_server *server = context;
@@ -143,7 +165,9 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	if (exchange->status == 0 && route && route->flags & NC_ROUTE_CREATES)
 		nc_replay_expect(exchange);
 	exchange->spools = route && route->flags & NC_ROUTE_SPOOLS;
-	return route ? route->body_max : 0;
+	if (!route)
+		return 0;
+	return takes_nothing(route) ? NOTHING_MAX : route->body_max;
 }
 
 static void on_whole(void *context, struct nc_exchange *exchange)
@@ -151,6 +175,11 @@ static void on_whole(void *context, struct nc_exchange *exchange)
 	struct nc_server *server = context;
 
 	server->quiet_ticks = 0;
+	if (takes_nothing(exchange->route) && !is_nothing(exchange)) {
+		nc_problem(exchange, 400, "bad_request", NULL, "Send no body, or {}",
+			"This takes no body");
+		return;
+	}
 	if (exchange->route->flags & NC_ROUTE_CREATES &&
 		!nc_replay_begin(server->replays, exchange))
 		return;
@@ -172,6 +201,8 @@ static void on_over(void *context, struct nc_exchange *exchange)
 		: exchange->refused ? exchange->refused
 				    : 499);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP, 1, labels);
+	if (exchange->status >= 500)
+		nc_metrics_add(server->metrics, NC_METRIC_HTTP_ERRORS, 1, labels);
 	nc_metrics_add(server->metrics, NC_METRIC_HTTP_DURATION, seconds, labels);
 	nc_tracer_request(server->tracer, exchange);
 	if (!nc_log_wants(NC_LOG_INFO))
@@ -253,11 +284,26 @@ static void give_back(struct nc_server *server)
 		NC_LOG_INT("free", (int64_t)before.fordblks));
 }
 
+/* Those of a daemon that was killed, of which the recorder tells. */
+static void count_lost(struct nc_server *server)
+{
+	static const char *const labels[] = {"none", "none", "lost"};
+	const uint64_t lost = nc_engine_lost(server->setup.engine), more = lost - server->lost;
+
+	if (more == 0)
+		return;
+	server->lost = lost;
+	nc_tally_lose(server->tally, more);
+	nc_metrics_add(server->metrics, NC_METRIC_EXECUTIONS, (double)more, labels);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct nc_server *server = timer->data;
 
 	nc_aides_tick(server->aides);
+	count_lost(server);
+	nc_tally_tick(server->tally);
 	nc_analysts_tick(server->analysts);
 	if (server->archive)
 		nc_archive_tick(server->archive);
@@ -354,7 +400,8 @@ static int make_parts(struct nc_server *server)
 	server->quotas = nc_quotas_new();
 	server->replays = nc_replays_new();
 	server->jobs = nc_jobs_new(server);
-	server->alerts = nc_alerts_new(server);
+	server->tally = nc_tally_new(server->setup.loop, server->setup.tally_fd);
+	server->alerts = server->tally ? nc_alerts_new(server) : NULL;
 	server->aides = nc_aides_new(server);
 	server->tracer =
 		server->metrics ? nc_tracer_new(server->setup.exporter_fd, server->metrics) : NULL;
@@ -372,6 +419,13 @@ static int make_parts(struct nc_server *server)
 		       : -ENOMEM;
 }
 
+/* A route that has never failed is there, with 0. */
+static void begin_routes(struct nc_server *server)
+{
+	for (const struct nc_route *route = nc_routes; route->method; route++)
+		nc_metrics_set(server->metrics, NC_METRIC_HTTP_ERRORS, 0, &route->pattern);
+}
+
 static int make_token(struct nc_server *server)
 {
 	unsigned char bytes[NC_SHA256_SIZE];
@@ -380,6 +434,15 @@ static int make_token(struct nc_server *server)
 	if (r == 0)
 		nc_sha256_hex(bytes, server->token);
 	return r;
+}
+
+static int begin_tls(struct nc_server *server)
+{
+	const struct nc_server_setup *setup = &server->setup;
+
+	nc_tls_begin(setup->tls, setup->loop, server->http, setup->head_ms);
+	server->certificates = nc_certificates_new(setup->loop, setup->tls, setup->certifier_fd);
+	return server->certificates ? 0 : -ENOMEM;
 }
 
 static int begin(struct nc_server *server)
@@ -397,8 +460,10 @@ static int begin(struct nc_server *server)
 		.refused = on_refused};
 	int r = make_parts(server);
 
-	if (r == 0)
+	if (r == 0) {
+		begin_routes(server);
 		r = make_token(server);
+	}
 	if (r == 0)
 		r = nc_analysts_new(
 			setup->loop, setup->keeper.place_fd[NC_AIDE_ANALYST], &server->analysts);
@@ -409,7 +474,7 @@ static int begin(struct nc_server *server)
 	if (r == 0)
 		r = nc_http_new(&http, &server->http);
 	if (r == 0 && setup->tls)
-		nc_tls_begin(setup->tls, setup->loop, server->http, setup->head_ms);
+		r = begin_tls(server);
 	if (r == 0)
 		r = nc_listeners_new(setup->loop, setup->listen_fds, setup->n_listen_fds,
 			server->http, setup->tls, &server->listeners);
@@ -462,6 +527,7 @@ void nc_server_free(struct nc_server *server)
 	nc_http_free(server->http);
 	if (server->setup.tls)
 		nc_tls_end(server->setup.tls);
+	nc_certificates_free(server->certificates);
 	nc_archive_free(server->archive);
 	nc_jobs_free(server->jobs);
 	nc_waits_drop(server);
@@ -475,6 +541,7 @@ void nc_server_free(struct nc_server *server)
 	nc_replays_free(server->replays);
 	nc_aides_free(server->aides);
 	nc_alerts_free(server->alerts);
+	nc_tally_free(server->tally);
 	nc_tracer_free(server->tracer);
 	nc_quotas_free(server->quotas);
 	nc_metrics_free(server->metrics);

@@ -20,6 +20,7 @@ struct nc_analysts;
 struct nc_alerts;
 struct nc_archive;
 struct nc_book;
+struct nc_certificates;
 struct nc_channel;
 struct nc_generation;
 struct nc_jobs;
@@ -29,6 +30,7 @@ struct nc_ready;
 struct nc_replays;
 struct nc_sandboxes;
 struct nc_snapshots;
+struct nc_tally;
 struct nc_socket;
 struct nc_tls;
 struct nc_tracer;
@@ -51,10 +53,11 @@ struct nc_server_setup {
 	int state_fd;				    /* or -EBADF */
 	int spool_fd;				    /* a directory for large bodies, or -EBADF */
 	int statm_fd;				    /* of /proc/self/statm; or -EBADF */
+	int tally_fd;				    /* nc_tally_open(); or -EBADF */
 	int serve_fd;				    /* nc_keys_dir() */
 	int snapshots_fd;			    /* the store of snapshots; or -EBADF */
-	/* of those who work beside us, or -EBADF; the last two are taken over */
-	int archive_fd, courier_fd, exporter_fd;
+	/* of those who work beside us, or -EBADF; all but the first are taken over */
+	int archive_fd, courier_fd, exporter_fd, certifier_fd;
 	struct nc_keeper keeper; /* who starts them again */
 	const int *listen_fds;	 /* listening stream sockets, non-blocking */
 	size_t n_listen_fds;
@@ -96,7 +99,10 @@ struct nc_server {
 	struct nc_archive *archive;	/* NULL: nothing is recorded */
 	struct nc_snapshots *snapshots; /* NULL: there is no place for them */
 	struct nc_aides *aides;
+	struct nc_certificates *certificates; /* NULL: there is no TLS */
 	struct nc_alerts *alerts;
+	struct nc_tally *tally;
+	uint64_t lost; /* executions of daemons before us, as far as they are counted */
 	struct nc_tracer *tracer;
 	struct nc_ready *ready;
 	uv_timer_t *tick;

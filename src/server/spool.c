@@ -60,6 +60,7 @@ void nc_spool_free(struct nc_spool *spool)
 	if (spool->works)
 		return; /* on_written() comes */
 	(void)nc_fd_close(spool->fd);
+	explicit_bzero(spool->pieces, sizeof(spool->pieces));
 	free(spool);
 }
 
@@ -98,6 +99,7 @@ static void on_written(uv_work_t *work, int status)
 
 	(void)status;
 	spool->works = false;
+	explicit_bzero(spool->writing, spool->to_write); /* it may have been a secret */
 	spool->size += spool->to_write;
 	if (spool->freed) {
 		nc_spool_free(spool);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,22 @@ static int ssl_fault(struct nacre_err *err, const char *what, const char *path)
 	return nc_err_set(err, -EINVAL, "%s %s: %s", what, nc_text_quote(quoted, path), reason);
 }
 
+static SSL_CTX *new_context(void)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+
+	if (!context)
+		return NULL;
+	(void)SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+	(void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION |
+						   SSL_OP_CIPHER_SERVER_PREFERENCE |
+						   SSL_OP_CLEANSE_PLAINTEXT);
+	(void)SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
+						SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+						SSL_MODE_RELEASE_BUFFERS);
+	return context;
+}
+
 int nc_tls_load(
 	const char *certificate, const char *key, struct nc_tls **ret_tls, struct nacre_err *err)
 {
@@ -62,17 +79,11 @@ int nc_tls_load(
 	int r = 0;
 
 	if (tls)
-		tls->context = SSL_CTX_new(TLS_server_method());
+		tls->context = new_context();
 	if (!tls || !tls->context) {
 		nc_tls_free(tls);
 		return nc_err_set(err, -ENOMEM, "Out of memory");
 	}
-	(void)SSL_CTX_set_min_proto_version(tls->context, TLS1_2_VERSION);
-	(void)SSL_CTX_set_options(
-		tls->context, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	(void)SSL_CTX_set_mode(tls->context, SSL_MODE_ENABLE_PARTIAL_WRITE |
-						     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-						     SSL_MODE_RELEASE_BUFFERS);
 	if (SSL_CTX_use_certificate_chain_file(tls->context, certificate) != 1)
 		r = ssl_fault(err, "Certificate", certificate);
 	else if (SSL_CTX_use_PrivateKey_file(tls->context, key, SSL_FILETYPE_PEM) != 1 ||
@@ -83,6 +94,63 @@ int nc_tls_load(
 	else
 		*ret_tls = tls;
 	return r;
+}
+
+/* A key that wants a password is none of ours: nobody could be asked. */
+static int no_password(char *text, int size, int writes, void *context)
+{
+	(void)text, (void)size, (void)writes, (void)context;
+	return -1;
+}
+
+/* The chain, the certificate itself first. */
+static bool use_chain(SSL_CTX *context, BIO *pem)
+{
+	X509 *certificate = PEM_read_bio_X509_AUX(pem, NULL, no_password, NULL);
+	bool is_used = certificate && SSL_CTX_use_certificate(context, certificate) == 1;
+
+	X509_free(certificate);
+	while (is_used && (certificate = PEM_read_bio_X509(pem, NULL, no_password, NULL)))
+		if (SSL_CTX_add0_chain_cert(context, certificate) != 1) {
+			X509_free(certificate);
+			return false;
+		}
+	if (is_used)
+		ERR_clear_error(); /* that there are no more */
+	return is_used;
+}
+
+static bool use_key(SSL_CTX *context, BIO *pem)
+{
+	EVP_PKEY *key = PEM_read_bio_PrivateKey(pem, NULL, no_password, NULL);
+	bool is_used = key && SSL_CTX_use_PrivateKey(context, key) == 1 &&
+		       SSL_CTX_check_private_key(context) == 1;
+
+	EVP_PKEY_free(key);
+	return is_used;
+}
+
+int nc_tls_renew(struct nc_tls *tls, const char *pem, size_t size, struct nacre_err *err)
+{
+	SSL_CTX *context = new_context();
+	BIO *chain = BIO_new_mem_buf(pem, (int)size), *key = BIO_new_mem_buf(pem, (int)size);
+	int r = 0;
+
+	if (!context || !chain || !key)
+		r = nc_err_set(err, -ENOMEM, "Out of memory");
+	else if (!use_chain(context, chain))
+		r = ssl_fault(err, "Certificate", "--tls-cert");
+	else if (!use_key(context, key))
+		r = ssl_fault(err, "Key of the certificate", "--tls-key");
+	BIO_free(chain);
+	BIO_free(key);
+	if (r < 0) {
+		SSL_CTX_free(context);
+		return r;
+	}
+	SSL_CTX_free(tls->context); /* connections hold it for as long as they want it */
+	tls->context = context;
+	return 0;
 }
 
 void nc_tls_free(struct nc_tls *tls)
@@ -174,6 +242,7 @@ static bool move_in(struct pump *pump)
 	if (in->at < in->size) {
 		n = send(pump->plain_fd, in->data + in->at, in->size - in->at, MSG_NOSIGNAL);
 		if (n > 0) {
+			explicit_bzero(in->data + in->at, (size_t)n); /* it may bring secrets */
 			in->at += (size_t)n;
 			moved = true;
 		} else if (n < 0 && errno != EAGAIN && errno != EINTR) {

@@ -17,6 +17,12 @@ int nc_tls_load(
 	const char *certificate, const char *key, struct nc_tls **ret_tls, struct nacre_err *err);
 void nc_tls_free(struct nc_tls *tls);
 
+/*
+ * The same from PEM in memory, both behind each other, for connections from now on; those that are
+ * there go on. -EINVAL with err: it is bad, and nothing has changed.
+ */
+int nc_tls_renew(struct nc_tls *tls, const char *pem, size_t size, struct nacre_err *err);
+
 /* Where connections go; each has handshake_ms until it is one. */
 void nc_tls_begin(
 	struct nc_tls *tls, uv_loop_t *loop, struct nc_http *http, unsigned int handshake_ms);

@@ -13,6 +13,8 @@
 #include "base/pidfd.h"
 #include "spawner/events.h"
 
+/* For a worker that was told twice to end. */
+#define HURRY_NS (5 * NC_NS_PER_S)
 /* How often dying boxes are looked after, should a stranger hold one up. */
 #define STRAYS_NS (100 * NC_NS_PER_MS)
 /* How often it is looked whether a first process has left the cradle. */
@@ -77,7 +79,9 @@ static void reap_strays(struct nc_spawner *spawner)
 	}
 }
 
-/* What we are told is the worker's to act on, if it may take its time; the second time it may not.
+/*
+ * What we are told is the worker's to act on, if it may take its time; the second time it hears of
+ * it again, and has a moment to end well.
  */
 static void handle_signal_to_us(struct nc_spawner *spawner)
 {
@@ -91,9 +95,11 @@ static void handle_signal_to_us(struct nc_spawner *spawner)
 		return;
 	}
 	spawner->ends = true;
-	spawner->kill_ns = nc_clock_ns() + (again ? 0 : spawner->patience_ns);
-	(void)nc_pidfd_kill(
-		spawner->worker.pidfd, again || spawner->patience_ns == 0 ? SIGKILL : SIGTERM);
+	if (!again)
+		spawner->kill_ns = nc_clock_ns() + spawner->patience_ns;
+	else if (spawner->kill_ns > nc_clock_ns() + HURRY_NS)
+		spawner->kill_ns = nc_clock_ns() + HURRY_NS;
+	(void)nc_pidfd_kill(spawner->worker.pidfd, spawner->patience_ns == 0 ? SIGKILL : SIGTERM);
 }
 
 /* Waits for what comes next, and uses the time. Returns how many events there are, or -errno. */

@@ -21,6 +21,7 @@ ALONE = {
     "test_doctor",  # groups at the top
     "test_guest", "test_guest_cgroup", "test_guest_exec", "test_guest_top",  # machines of their own, with clocks
     "test_limits",  # shares of the processors
+    "test_prometheus",  # alerts about slow starts
     "test_serve_soak", "test_soak",  # as much as it can take
 }
 

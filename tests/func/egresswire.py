@@ -14,7 +14,7 @@ import time
 from conftest import BUILD
 from wire import message, text
 
-VERSION = 1
+VERSION = 2
 HELLO, OPEN, CHANGE, ASK, SHUT = range(1, 6)
 WELCOME, DONE, DECISION, METER, OVER = range(101, 106)
 EGRESS_ID = 0x70000000 - 3
@@ -22,7 +22,7 @@ METHODS = {name: 1 << bit for bit, name in enumerate(("GET", "HEAD", "POST", "PU
 LIMITS = dict(connections=0, names=0, requests=0, bytes_up=0, bytes_down=0, bytes=0, rate=0, head_ms=0, connect_ms=0,
               idle_ms=0)
 REASONS = ("allowed not-listed denied port method path plain-only literal private spelling malformed not-for-proxy sni "
-           "not-tls connections requests names budget unknown-host resolve connect-failed upstream untrusted timeout").split()
+           "not-tls connections requests names budget masked unsearchable unknown-host resolve connect-failed upstream untrusted timeout").split()
 PROTOCOLS = ("http", "connect", "socks", "inside", "accept")
 
 
@@ -37,8 +37,8 @@ def inner(*hosts):
     return [rule(host, inner=True) for host in hosts]
 
 
-def secret(placeholder, value, host, header, tls=False):
-    return b"".join(text(part.encode()) for part in (placeholder, value, host, header)) + bytes([tls])
+def secret(placeholder, value, host, header, tls=False, mask=True):
+    return b"".join(text(part.encode()) for part in (placeholder, value, host, header)) + bytes([tls + 2 * (not mask)])
 
 
 def terms(rules=(), secrets=(), strict=False, group="", name="", **limits):

@@ -329,7 +329,7 @@ def secret_box(bundle, tmp_path, **terms):
 
 def test_secrets_in_tls(as_root, nginx, tmp_path):
     port, certificate = nginx
-    bound = [secret("NACRE-SECRET-1", "s3cr3t", f"good.test:{port}", "Authorization", tls=True)]
+    bound = [secret("NACRE-SECRET-1", "s3cr3t", f"good.test:{port}", "Authorization", tls=True, mask=False)]
     rules = inner(f"good.test:{port}", f"other.test:{port}")
     with secret_box(certificate, tmp_path, rules=rules, secrets=bound) as (box, curl):
         told = f"https://good.test:{port}/told"

@@ -209,7 +209,7 @@ def test_secrets_stay_outside(caller, host):
     kept = subprocess.run(["grep", "-ra", "pearl-1234", str(caller.state)], capture_output=True)
     assert kept.returncode == 1, kept.stdout[:300]
     other.shutdown()
-    for secrets, words in (({"T": {"value": "x", "host": "example.org"}}, "secrets.T"), ({"T": {"value": "x"}}, "/secrets/T"),
+    for secrets, words in (({"T": {"value": "xxxx", "host": "example.org"}}, "secrets.T"), ({"T": {"value": "x"}}, "/secrets/T"),
                            ({"1": {"value": "x", "host": "example.org"}}, "/secrets"), ({"T": {"value": "a\nb", "host": "example.org"}}, "/secrets/T/value"),
                            ({"T": {"value": "x", "host": "*.example.org"}}, "/secrets/T/host")):
         path = caller.place / "request.json"
@@ -277,6 +277,7 @@ def test_python_packages_from_an_index(caller, host, tmp_path):
     assert reply["usage"]["network"] is None
     reply = ask(caller, "import coral", "python", packages=["coral"])
     assert reply["status"] == "error" and "has no 'coral'" in reply["error"], reply["error"]
+    assert "(packages.python.index)" in reply["error"] and "wheels" not in reply["error"]
 
 
 @needs_pip
@@ -315,6 +316,7 @@ def test_javascript_packages_from_a_registry(caller, host, tmp_path):
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (pearl, oyster)}
     reply = ask(caller, "1", "javascript", packages=["coral"])
     assert reply["status"] == "error" and "has no 'coral'" in reply["error"], reply["error"]
+    assert "(packages.javascript.registry)" in reply["error"] and "tarballs" not in reply["error"]
 
 
 @pytest.mark.parametrize("text", ["packages:\n  python:\n    index: [ftp://x/]\n", "packages:\n  python:\n    index: [http://user@x/]\n",

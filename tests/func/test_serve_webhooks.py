@@ -4,14 +4,20 @@ import hashlib
 import hmac
 import http.server
 import json
+import os
 import pathlib
+import shutil
+import signal
+import socket
 import subprocess
 import threading
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
-from conftest import open_way
+from conftest import ROOT, open_way
 from leftovers import lives
 from serving import Daemon
 
@@ -74,26 +80,91 @@ def test_alerts_are_told(tmp_path):
     receiver.shutdown()
 
 
-def test_a_daemon_that_dies_loses_no_alert(tmp_path):
-    """What it had told is delivered, and what the next one tells too."""
-    receiver = Receiver(failures=1)
+def intrude(daemon):
+    for _ in range(4):
+        daemon.get("/v1/version", host="evil.example")
+
+
+def configured(tmp_path, *addresses, above=2):
     config = tmp_path / "config"
     config.mkdir()
-    (config / "serve.yaml").write_text(f"webhooks: ['http://localhost:{receiver.server_port}/']\n"
-                                       "alerts:\n  intruders: {kind: security, measure: auth_failures, above: 2}\n")
+    (config / "serve.yaml").write_text(f"webhooks: [{', '.join(repr(address) for address in addresses)}]\n"
+                                       f"alerts:\n  intruders: {{kind: security, measure: auth_failures, above: {above}}}\n")
     open_way(config)
+    return config
+
+
+def test_a_daemon_that_dies_loses_no_alert(tmp_path):
+    """What it had told is delivered, what fired is over with the next one, and that tells as well."""
+    receiver = Receiver(failures=1)
+    config = configured(tmp_path, f"http://localhost:{receiver.server_port}/")
     with Daemon(tmp_path, config=config) as daemon:
-        for count in (1, 3):
-            for _ in range(4):
-                daemon.get("/v1/version", host="evil.example")
-            receiver.wait(count)  # at the first try it was refused
-            daemon.die()
-            receiver.wait(2)
+        intrude(daemon)
+        receiver.wait(1)  # at the first try it was refused
+        daemon.die()
+        receiver.wait(3)
+        intrude(daemon)
+        receiver.wait(4)
         told = [json.loads(body) for _, _, body in receiver.got]
         assert told[0] == told[1]
         told = told[1:]
-        assert [message["state"] for message in told] == ["firing", "firing"] and told[0]["id"] != told[1]["id"]
+        assert [message["state"] for message in told] == ["firing", "over", "firing"] and len({message["id"] for message in told}) == 3
+    with Daemon(tmp_path, config=config) as daemon:  # all of it was stopped, and is started again
+        receiver.wait(5)
+        assert json.loads(receiver.got[4][2])["state"] == "over"
+        time.sleep(7)
+        assert len(receiver.got) == 5  # once
     receiver.shutdown()
+
+
+def test_one_that_hangs_delays_nobody(tmp_path):
+    receiver = Receiver(failures=0)
+    with socket.socket() as hangs:
+        hangs.bind(("127.0.0.1", 0))
+        hangs.listen()  # and never accepts
+        config = configured(tmp_path, f"http://127.0.0.1:{hangs.getsockname()[1]}/", f"http://127.0.0.1:{receiver.server_port}/", "http://127.0.0.1:1/")
+        with Daemon(tmp_path, config=config) as daemon:
+            intrude(daemon)
+            began = time.monotonic()
+            receiver.wait(1)
+            daemon.die()
+            receiver.wait(2)
+            assert time.monotonic() - began < 25
+            assert [json.loads(body)["state"] for _, _, body in receiver.got] == ["firing", "over"]
+            pids = [int(pid) for pid in subprocess.run(["pgrep", "-P", str(daemon.aides()["courier"])], capture_output=True, text=True).stdout.split()]
+            assert len(pids) == 3
+            for pid in pids:
+                status = pathlib.Path(f"/proc/{pid}/status").read_text()
+                assert "NoNewPrivs:\t1" in status and "CapEff:\t0000000000000000" in status and "Seccomp:\t2" in status
+            os.kill(pids[1], signal.SIGKILL)  # all of them are started again with the next message
+            intrude(daemon)
+            daemon.wait_for_log("An aide has died and is started again", 30)
+        hangs.close()  # what it was told at last is tried once
+    until = time.monotonic() + 40
+    while any(lives(pid) for pid in pids):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    receiver.shutdown()
+
+
+@pytest.mark.parametrize("program", (["python3", "examples/webhook.py"], ["node", "examples/webhook.js"]), ids=("python", "node"))
+def test_the_examples_verify(tmp_path, program):
+    if not shutil.which(program[0]):
+        pytest.skip(f"no {program[0]} here")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with Daemon(tmp_path, config=configured(tmp_path, f"http://127.0.0.1:{port}/hook")) as daemon:
+        receiver = subprocess.Popen([program[0], ROOT / program[1], tmp_path / "state/serve/webhook.key", str(port)], stdout=subprocess.PIPE, text=True)
+        try:
+            intrude(daemon)
+            assert receiver.stdout.readline() == "intruders firing 4.0\n".replace(".0", "" if program[0] == "node" else ".0")
+            forged = urllib.request.Request(f"http://127.0.0.1:{port}/", data=b"{}", headers={"X-Nacre-Signature": "sha256=" + "0" * 64})
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(forged, timeout=10)
+        finally:
+            receiver.terminate()
+            receiver.wait(timeout=10)
 
 
 @pytest.mark.parametrize("address", ["ftp://x", "example.org", "javascript:x"])

@@ -16,7 +16,7 @@ static void rewrite(const struct nc_http_request *request)
 	nc_buf_cleanup struct nc_buf out = NC_BUF(4 * NC_EGRESS_HEAD_MAX);
 	const char *end;
 
-	nc_http_write_request(&out, request, &none);
+	nc_http_write_request(&out, request, &none, false);
 	assert(out.error == 0);
 	end = memmem(out.data, out.size, "\r\n\r\n", 4);
 	assert(end && end + 4 == out.data + out.size);

@@ -50,7 +50,7 @@ static void what_goes_out_is_ours(void **state)
 	(void)state;
 	assert_int_equal(nc_secrets_add(&secrets, &secret), 0);
 	assert_int_equal(read_text(text, &request, &reason), 1);
-	nc_http_write_request(&out, &request, &secrets);
+	nc_http_write_request(&out, &request, &secrets, false);
 	assert_string_equal(nc_buf_text(&out),
 		"GET /?q HTTP/1.1\r\nHost: example.org:8080\r\nAccept: */*\r\n"
 		"Authorization: Bearer value of it!\r\nX: PLACEHOLDER\r\n"
@@ -76,7 +76,7 @@ static void secrets_are_bound(void **state)
 
 		assert_int_equal(nc_secrets_add(&secrets, &secret), 0);
 		assert_int_equal(read_text(text, &request, &reason), 1);
-		nc_http_write_request(&out, &request, &secrets);
+		nc_http_write_request(&out, &request, &secrets, false);
 		assert_null(strstr(nc_buf_text(&out), "value"));
 		nc_secrets_done(&secrets);
 	}
@@ -108,7 +108,7 @@ static void inside_tls_the_host_is_known(void **state)
 	assert_int_equal(nc_http_read_request(good, strlen(good), &origin, &request, &reason), 1);
 	for (size_t i = 0; i < unit_count(secrets_of); i++)
 		assert_int_equal(nc_secrets_add(&secrets, &secrets_of[i]), 0);
-	nc_http_write_request(&out, &request, &secrets);
+	nc_http_write_request(&out, &request, &secrets, false);
 	assert_string_equal(nc_buf_text(&out),
 		"GET /x HTTP/1.1\r\nHost: a.test\r\nA: value\r\nConnection: keep-alive\r\n\r\n");
 	nc_secrets_done(&secrets);

@@ -17,6 +17,7 @@
 #include "server/ready.h"
 #include "server/reply.h"
 #include "server/rest/rest.h"
+#include "server/tally.h"
 #include "server/turns.h"
 
 #define METRICS_MAX (4U * 1024 * 1024)
@@ -141,6 +142,8 @@ NC_REST(metrics)
 	nc_metrics_set(metrics, NC_METRIC_LONGEST_TURN,
 		(double)nc_turns_longest_ns(server->turns) / 1e9, NULL);
 	nc_metrics_set(metrics, NC_METRIC_SLOW_TURNS, (double)nc_turns_slow(server->turns), NULL);
+	nc_metrics_set(metrics, NC_METRIC_FAILED, (double)nc_tally_lost(server->tally),
+		(const char *[]){"lost"});
 	nc_metrics_set(metrics, NC_METRIC_BUILD, 1, version);
 	nc_aides_count(server->aides);
 	set_network(server);
