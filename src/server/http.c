@@ -650,18 +650,6 @@ static enum MHD_Result on_whole(struct nc_exchange *exchange)
 	return MHD_YES;
 }
 
-/*
- * Erases what was taken, which may be a secret, where libmicrohttpd has it; what was not taken is
- * moved to the front by it, and then erased where it was.
- */
-static void wipe_taken(struct nc_exchange *exchange, char *data, size_t had, size_t left)
-{
-	if (exchange->stale > data + had)
-		explicit_bzero(data + had, (size_t)(exchange->stale - (data + had)));
-	explicit_bzero(data, had - left);
-	exchange->stale = left > 0 ? data + had : NULL;
-}
-
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url,
 	const char *method, const char *version, const char *data, size_t *size, void **place)
 {
@@ -689,7 +677,10 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
 			on_piece(exchange, data, had);
 		if (!exchange->spool)
 			*size = 0;
-		wipe_taken(exchange, (char *)(uintptr_t)data, had, *size);
+		/* it may be a secret, and stays where libmicrohttpd has it */
+		explicit_bzero((char *)(uintptr_t)data, had - *size);
+		/* of the rest it leaves copies behind, which go with the connection */
+		exchange->closes = exchange->closes || *size > 0;
 		return MHD_YES;
 	}
 	return on_whole(exchange);
@@ -842,9 +833,10 @@ static struct MHD_Daemon *start(struct nc_http *http)
 		on_line, http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_CONNECTION_LIMIT,
 		NC_HTTP_CONNECTIONS_MAX + NC_HTTP_STRANGERS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)2 * NC_HTTP_HEAD_MAX, MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096,
-		MHD_OPTION_CONNECTION_TIMEOUT, http->setup.idle_ms / 1000 + 1,
-		MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+		(size_t)2 * NC_HTTP_HEAD_MAX + 4096 /* mapped, and unmapped */,
+		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)4096, MHD_OPTION_CONNECTION_TIMEOUT,
+		http->setup.idle_ms / 1000 + 1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+		MHD_OPTION_END);
 }
 
 static uv_idle_t *idle_new(struct nc_http *http)

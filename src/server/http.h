@@ -104,8 +104,6 @@ struct nc_exchange {
 	void (*upgraded)(void *source, int fd, const char *data, size_t size);
 	struct MHD_UpgradeResponseHandle *handle; /* while it is another */
 	/* of the driver */
-	char *stale; /* the end of bytes that libmicrohttpd has moved, and are not erased; or NULL
-		      */
 	unsigned int refused; /* it was answered past libmicrohttpd, with this status */
 	bool seen_head, seen_body, in_handler, suspended, is_gone;
 	size_t body_max, body_taken, body_passed;

@@ -78,6 +78,7 @@ def main():
         (place / "guest.cpio").write_bytes(archive)
         files = subprocess.Popen([VIRTIOFSD, f"--socket-path={place}/files", "-o", "source=/", "-o", "sandbox=chroot", "-o", "cache=always"],
                                  stdout=subprocess.DEVNULL, stderr=open(place / "files.log", "w"))
+        machine = None
         try:
             until = time.monotonic() + 20
             while not (place / "files").exists():
@@ -98,8 +99,10 @@ def main():
                     code = int(line.split()[2])
             machine.wait(timeout=HOURS * 3600)
         finally:
-            files.kill()
-            files.wait()
+            for process in (machine, files):
+                if process and process.poll() is None:
+                    process.kill()
+                    process.wait()
     if code is None:
         print("the guest did not come to its end", file=sys.stderr)
     return 1 if code is None else code
