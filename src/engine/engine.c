@@ -127,14 +127,39 @@ void nc_engine_aside(struct nc_execution *execution, bool heavy,
 
 /* ---- whose turn it is ---- */
 
-/* How many of this one's tenant run. */
-static size_t running_of(const struct nc_engine *engine, const char *tenant)
-{
-	size_t n = 0;
+/* What a tenant's executions have of what all share. */
+struct held {
+	size_t running;
+	uint64_t memory_bytes, cpu_milli;
+};
 
-	for (const struct nc_execution *e = engine->running; e; e = e->next)
-		n += nc_streq(e->request.tenant, tenant);
-	return n;
+static struct held held_by(const struct nc_engine *engine, const char *tenant)
+{
+	struct held held = {0};
+
+	for (const struct nc_execution *e = engine->running; e; e = e->next) {
+		if (!nc_streq(e->request.tenant, tenant))
+			continue;
+		held.running++;
+		held.memory_bytes += e->limits.memory_bytes;
+		held.cpu_milli += e->limits.cpu_milli;
+	}
+	return held;
+}
+
+/* Whether the tenant has not its share already; where there are no keys there is one tenant. */
+static bool may_run_more(
+	const struct nc_engine *engine, const char *tenant, const struct held *held)
+{
+	const struct nc_engine_setup *setup = &engine->setup;
+	const struct nc_engine_load *load = &engine->load;
+
+	return !*tenant ||
+	       (nc_share_allows(held->running, load->running, setup->max_running) &&
+		       (!setup->memory_bytes || nc_share_allows(held->memory_bytes,
+							load->memory_bytes, setup->memory_bytes)) &&
+		       (!setup->cpu_milli ||
+			       nc_share_allows(held->cpu_milli, load->cpu_milli, setup->cpu_milli)));
 }
 
 /* Refused, cancelled or known: all that is left to do is the reply. */
@@ -150,12 +175,16 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 	size_t best_running = 0;
 
 	for (struct nc_execution **at = &engine->queue; *at; at = &(*at)->next) {
-		size_t running = running_of(engine, (*at)->request.tenant);
+		const char *tenant = (*at)->request.tenant;
+		const struct held held = held_by(engine, tenant);
+		const size_t running = held.running;
 
 		if ((*at)->looks)
 			continue;
 		if (needs_no_box(*at))
 			return at;
+		if (engine->load.running > 0 && !may_run_more(engine, tenant, &held))
+			continue;
 		if (best && (*at)->request.priority < (*best)->request.priority)
 			continue;
 		if (best && (*at)->request.priority == (*best)->request.priority &&
