@@ -22,6 +22,7 @@
 #include "engine/programs.h"
 #include "engine/vigil.h"
 #include "engine/work.h"
+#include "kernel/bill.h"
 
 /* What a build cache may need: Go's library takes 144 MB. */
 #define WARMTH_ROOM (512ULL << 20)
@@ -37,6 +38,13 @@ static struct nc_step_state *step_of(struct nc_execution *execution)
 	size_t i = stage_of(execution)->step;
 
 	return i < execution->request.n_steps ? &execution->step[i] : NULL;
+}
+
+/* What runs now is the user's program, or what he has compiled: others are ours. */
+static bool is_billed(const struct nc_execution *execution)
+{
+	return stage_of(execution)->kind == NC_STAGE_RUN ||
+	       stage_of(execution)->kind == NC_STAGE_COMPILE;
 }
 
 static void finish(struct nc_execution *execution);
@@ -77,24 +85,28 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	if (door_fd >= 0)
 		nc_access_on_over(execution->reach, nc_vigil_over, execution);
+	if (!is_billed(execution))
+		return;
+	step_of(execution)->began_ns = nc_clock_ns();
+	nc_vigil_begin(execution);
 	if (stage_of(execution)->kind != NC_STAGE_RUN)
 		return;
 	step_of(execution)->birth_ns = birth_ns;
-	step_of(execution)->began_ns = nc_clock_ns();
-	nc_vigil_begin(execution);
 	if (execution->prepared_ns == 0)
 		execution->prepared_ns = nc_clock_ns();
 }
 
-/* What its box uses, asked for while its program runs. */
+/* What its box uses, asked for while its program runs, or its compiler. */
 static void on_told(void *context, const struct nc_box_now *now)
 {
 	struct nc_execution *execution = context;
 	struct nc_step_state *step = step_of(execution);
 
-	if (stage_of(execution)->kind != NC_STAGE_RUN)
+	if (!is_billed(execution))
 		return;
 	step->so_far = now->so_far;
+	if (stage_of(execution)->kind != NC_STAGE_RUN)
+		return;
 	nc_rate_add(&step->memory_rate, nc_clock_ns(), now->memory_bytes);
 	nc_forks_add(&step->forks, now->made_ns, now->made, now->so_far.usage.pids_refused);
 	nc_vigil_look(execution);
@@ -248,11 +260,23 @@ static void note_run(
 	execution->ran_ns = nc_clock_ns();
 }
 
+/* It has done its work, perhaps a second time after a fault of ours. */
+static void note_compiler(struct nc_step_state *step, const struct nc_box_end *end)
+{
+	struct nc_box_usage before = step->compiler.usage;
+
+	step->compiler = *end;
+	nc_bill_add(&step->compiler.usage, &before);
+	step->so_far = (struct nc_box_end){0};
+	step->began_ns = 0;
+}
+
 static int take_compilation(struct nc_execution *execution, const struct nc_box_end *end)
 {
 	struct nc_step_state *step = step_of(execution);
 
 	if (nc_streq(nc_outcome_status(end), "success")) {
+		note_compiler(step, end);
 		nc_output_done(&step->output[NC_STREAM_ERROR]); /* warnings are not the program's */
 		nc_output_init(&step->output[NC_STREAM_ERROR], NC_INLINE_MAX);
 		return 0;
@@ -311,6 +335,18 @@ static int take_end(
 	return 0;
 }
 
+/* The end of what was stopped is that of its program, or of its compiler. */
+static void note_end(
+	struct nc_execution *execution, const struct nc_box_end *end, uint64_t output_bytes)
+{
+	if (stage_of(execution)->kind == NC_STAGE_RUN) {
+		note_run(execution, end, output_bytes);
+		return;
+	}
+	step_of(execution)->compiled_badly = true;
+	step_of(execution)->end = *end;
+}
+
 /* Its end is not told: what was told of it last, and the time until now. The step, or NULL. */
 static struct nc_step_state *note_last_known(struct nc_execution *execution, uint64_t output_bytes)
 {
@@ -318,7 +354,7 @@ static struct nc_step_state *note_last_known(struct nc_execution *execution, uin
 	struct nc_box_end end;
 	uint64_t wall_ns;
 
-	if (stage_of(execution)->kind != NC_STAGE_RUN || step->began_ns == 0)
+	if (!is_billed(execution) || step->began_ns == 0)
 		return NULL;
 	wall_ns = nc_clock_ns() - step->began_ns;
 	end = step->so_far;
@@ -326,7 +362,7 @@ static struct nc_step_state *note_last_known(struct nc_execution *execution, uin
 	end.cause = NC_CAUSE_CANCEL;
 	if (end.usage.wall_ns < wall_ns)
 		end.usage.wall_ns = wall_ns;
-	note_run(execution, &end, output_bytes);
+	note_end(execution, &end, output_bytes);
 	return step;
 }
 
@@ -413,12 +449,7 @@ static void note_stopped(
 		return;
 	if (compiles || (end->cause == NC_CAUSE_EXIT && end->signal == SIGKILL))
 		stopped.cause = NC_CAUSE_CANCEL;
-	if (!compiles) {
-		note_run(execution, &stopped, output_bytes);
-		return;
-	}
-	step_of(execution)->compiled_badly = true;
-	step_of(execution)->end = stopped;
+	note_end(execution, &stopped, output_bytes);
 }
 
 static void take_stopped(struct nc_execution *execution, const struct nc_box_end *end,
@@ -470,7 +501,7 @@ static void take_stopped(struct nc_execution *execution, const struct nc_box_end
 	(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
 	if (failure)
 		(void)note_last_known(execution, output_bytes);
-	else if (kind == NC_STAGE_RUN || kind == NC_STAGE_COMPILE)
+	else if (is_billed(execution))
 		note_stopped(execution, end, output_bytes);
 	else if (kind == NC_STAGE_LOOK)
 		(void)take_end(execution, end, output_bytes);

@@ -60,7 +60,8 @@ struct nc_step_state {
 	size_t program_size;
 	bool from_cache;
 	/* the outcome */
-	bool compiled_badly; /* the compiler refused it: end is the compiler's */
+	bool compiled_badly;	    /* the compiler refused it: end is the compiler's */
+	struct nc_box_end compiler; /* that did its work; id 0: none had to */
 	bool has_run;
 	bool lost; /* end is what was known last: the spawner died before it had told */
 	struct nc_output output[NC_STREAM_MAX];
@@ -69,6 +70,7 @@ struct nc_step_state {
 	/* while it runs */
 	struct nc_rate output_rate, start_rate, memory_rate;
 	struct nc_forks forks;
+	/* while it runs, or its compiler */
 	struct nc_box_end so_far;	 /* as it was told last; id 0: it was not */
 	uint64_t began_ns;		 /* when it was told that it runs */
 	struct nc_diagnostic diagnostic; /* message "" if there is none */

@@ -14,6 +14,7 @@
 #include "engine/execution.h"
 #include "engine/hooks.h"
 #include "engine/results.h"
+#include "kernel/bill.h"
 #include "policy/json.h"
 #include "policy/suggest.h"
 
@@ -231,31 +232,54 @@ static json_t *resource_usage_json(const struct nc_box_usage *usage)
 		"disk_usage", disk);
 }
 
-/* What all steps used together; peaks are those of the largest. */
-static struct nc_box_end total(const struct nc_execution *execution)
+/* How the last program ended, or a compiler that had it not run; NULL: nothing ran at all. */
+static const struct nc_box_end *last_end(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = nc_execution_last(execution);
-	struct nc_box_end sum = last ? last->end : (struct nc_box_end){.tier = execution->tier};
-	struct nc_box_usage *usage = &sum.usage;
+	const struct nc_box_end *end = last ? &last->end : NULL;
+
+	for (size_t i = execution->request.n_steps; !end && i > 0; i--)
+		if (execution->step[i - 1].compiler.id)
+			end = &execution->step[i - 1].compiler;
+	return end;
+}
+
+/* What all programs used together; peaks are those of the largest. */
+static struct nc_box_end total(const struct nc_execution *execution)
+{
+	const struct nc_box_end *last = last_end(execution);
+	struct nc_box_end sum = last ? *last : (struct nc_box_end){.tier = execution->tier};
 
 	for (size_t i = 0; i < execution->request.n_steps; i++) {
-		const struct nc_box_usage *more = &execution->step[i].end.usage;
+		const struct nc_box_end *more = &execution->step[i].end;
 
-		if (&execution->step[i] == last || !execution->step[i].has_run)
+		if (more == last || !execution->step[i].has_run)
 			continue;
-		usage->wall_ns += more->wall_ns;
-		usage->cpu_user_us += more->cpu_user_us;
-		usage->cpu_system_us += more->cpu_system_us;
-		usage->context_switches += more->context_switches;
-		usage->io_read_bytes += more->io_read_bytes;
-		usage->io_written_bytes += more->io_written_bytes;
-		if (usage->memory_peak_bytes < more->memory_peak_bytes)
-			usage->memory_peak_bytes = more->memory_peak_bytes;
-		if (usage->pids_peak < more->pids_peak)
-			usage->pids_peak = more->pids_peak;
-		sum.hit |= execution->step[i].end.hit;
+		sum.usage.wall_ns += more->usage.wall_ns;
+		nc_bill_add(&sum.usage, &more->usage);
+		sum.hit |= more->hit;
 	}
 	return sum;
+}
+
+/* And with what their compilers used. */
+static struct nc_box_end bill(const struct nc_execution *execution, const struct nc_box_end *sum)
+{
+	const struct nc_box_end *last = last_end(execution);
+	struct nc_box_end whole = *sum;
+
+	for (size_t i = 0; i < execution->request.n_steps; i++)
+		if (&execution->step[i].compiler != last)
+			nc_bill_add(&whole.usage, &execution->step[i].compiler.usage);
+	return whole;
+}
+
+static struct nc_box_end bill_of(const struct nc_step_state *step)
+{
+	struct nc_box_end whole = step->end;
+
+	nc_bill_add(&whole.usage, &step->compiler.usage);
+	return whole;
 }
 
 static json_t *limits_json(const struct nc_execution *execution, const struct nc_box_end *end)
@@ -343,6 +367,7 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 {
 	const struct nc_step_state *step = &execution->step[i];
 	bool ran = step->has_run || step->compiled_badly;
+	struct nc_box_end whole = bill_of(step);
 	json_t *findings = step->report ? nc_report_findings_json(step->report) : json_array();
 
 	cleanup_json json_t *value = json_pack(
@@ -355,9 +380,9 @@ static json_t *step_json(const struct nc_execution *execution, size_t i)
 		"exit_code", ran ? nc_outcome_code(&step->end) : json_null(), "signal",
 		ran ? nc_outcome_signal(&step->end) : json_null(), "cached_program",
 		step->from_cache, "execution_time", (double)step->end.usage.wall_ns / 1e9, "usage",
-		nc_outcome_usage(&step->end, step->output_bytes, step->birth_ns), "findings",
-		findings, "suggested", suggested_json(step), "denials", step_denials(step),
-		"noticed", nc_hooks_noticed(step));
+		nc_outcome_usage(&whole, step->output_bytes, step->birth_ns), "findings", findings,
+		"suggested", suggested_json(step), "denials", step_denials(step), "noticed",
+		nc_hooks_noticed(step));
 
 	if (!value || nc_output_set(&step->output[NC_STREAM_OUTPUT], value, "output") < 0 ||
 		nc_output_set(&step->output[NC_STREAM_ERROR], value, "stderr") < 0)
@@ -458,23 +483,24 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = nc_execution_last(execution);
 	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
-	struct nc_box_end sum = total(execution);
+	const struct nc_box_end *end = last_end(execution);
+	struct nc_box_end sum = total(execution), whole = bill(execution, &sum);
 	cleanup_json json_t *reply = json_pack(
 		"{s:o, s:s, s:o, s:f, s:o, s:o, s:o, s:b, s:s?, s:s, s:o, s:o, s:o, s:o, s:o, s:b, "
 		"s:o, s:o, s:o}",
 		"id", nc_execution_name(execution), "status", status_of(execution), "error",
 		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
-		"resource_usage", resource_usage_json(&sum.usage), "tier",
-		last ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
+		"resource_usage", resource_usage_json(&whole.usage), "tier",
+		end ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
 		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
 		"truncated", is_truncated(execution), "policy",
 		execution->terms ? execution->terms->policy : NULL, "risk",
 		nc_severity_names[risk_of(execution)], "strength",
-		last && last->end.id ? nc_outcome_strength(host, &sum) : json_null(), "denials",
+		end && end->id ? nc_outcome_strength(host, &sum) : json_null(), "denials",
 		denials_json(execution, &sum), "alerts",
 		nc_alerts_json(execution, &sum, last ? last->output_bytes : 0), "limits",
 		limits_json(execution, &sum), "usage",
-		nc_outcome_usage(&sum, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
+		nc_outcome_usage(&whole, last ? last->output_bytes : 0, last ? last->birth_ns : 0),
 		"cached", 0, "timings", timings_json(execution), "labels",
 		nc_execution_labels(execution), "environment", environment_json(execution));
 

@@ -561,8 +561,9 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		.tier = is_build(stage, execution) ? NC_BOX_CONTAINER : execution->tier,
 		.flags = (stage->last ? 0U : NC_ORDER_STAY) | (stage->packs ? NC_ORDER_PACK : 0U)};
 	/* what is billed is what the spawner bears witness of under its name */
-	if (stage->kind == NC_STAGE_RUN)
-		memcpy(order->name, execution->id, sizeof(execution->id));
+	if (stage->kind == NC_STAGE_RUN || stage->kind == NC_STAGE_COMPILE)
+		(void)snprintf(order->name, sizeof(order->name), "%s%s", execution->id,
+			stage->kind == NC_STAGE_RUN ? "" : NC_BOX_OF_COMPILER);
 	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
 	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
 		&setup->spawn->host, setup->landlock, &err);

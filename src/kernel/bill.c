@@ -32,3 +32,20 @@ void nc_bill_close(struct nc_box_usage *bill)
 	if (bill->wall_ns < least)
 		bill->wall_ns = least;
 }
+
+static void raise_to(uint64_t *peak, uint64_t other)
+{
+	if (*peak < other)
+		*peak = other;
+}
+
+void nc_bill_add(struct nc_box_usage *bill, const struct nc_box_usage *more)
+{
+	bill->cpu_user_us += more->cpu_user_us;
+	bill->cpu_system_us += more->cpu_system_us;
+	bill->context_switches += more->context_switches;
+	bill->io_read_bytes += more->io_read_bytes;
+	bill->io_written_bytes += more->io_written_bytes;
+	raise_to(&bill->memory_peak_bytes, more->memory_peak_bytes);
+	raise_to(&bill->pids_peak, more->pids_peak);
+}

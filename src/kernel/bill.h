@@ -15,4 +15,7 @@ void nc_bill_take(struct nc_box_end *end, const struct nc_cgroup *group,
  */
 void nc_bill_close(struct nc_box_usage *bill);
 
+/* What ran in turn: costs add up, peaks are those of the largest. Time, disk and limits stay. */
+void nc_bill_add(struct nc_box_usage *bill, const struct nc_box_usage *more);
+
 #endif

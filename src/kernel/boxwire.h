@@ -45,6 +45,8 @@ enum nc_box_message {
 #define NC_BOX_ARG_SIZE_MAX (48U * 1024)
 #define NC_BOX_DIR_MAX 255U
 #define NC_BOX_NAME_MAX 64U
+/* Behind a name: what runs is its compiler. */
+#define NC_BOX_OF_COMPILER "/compiler"
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
 /* Where a box shows its layers, and its image nothing: the number follows. */

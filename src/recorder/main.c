@@ -39,6 +39,7 @@
 #include "base/path.h"
 #include "base/recordwire.h"
 #include "base/text.h"
+#include "kernel/boxwire.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "recorder/blob.h"
@@ -465,38 +466,51 @@ static void meet(void)
 
 /* ---- the witness ---- */
 
-/* The id of the entry: what its worker has called it, if that can be one. */
-static void set_id(struct nc_entry *entry, const char *name)
+/* The id of the entry: what its worker has called it, if that can be one. Whether it is that of a
+ * compiler. */
+static bool set_id(struct nc_entry *entry, char *name)
 {
 	static char id[NC_RECORD_ID_MAX + 1];
+	char *part = strchr(name, '/');
+	bool is_compiler = nc_streq(part ? part : "", NC_BOX_OF_COMPILER);
 
+	if (is_compiler)
+		*part = '\0';
 	(void)snprintf(id, sizeof(id), "%s", nc_line_text_ok(name) ? name : "");
 	entry->id = id;
+	return is_compiler;
+}
+
+static const char *of_whom(bool is_compiler)
+{
+	return is_compiler ? ",\"of\":\"compiler\"" : "";
 }
 
 static int write_death(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
 {
 	struct nc_record_death death = {0};
+	bool is_compiler;
 
 	nc_recordwire_get_death(in, &death);
-	set_id(entry, death.name);
+	is_compiler = set_id(entry, death.name);
 	(void)snprintf(body, size,
 		"{\"box\":%" PRIu64 ",\"cause\":%u,\"exit_code\":%" PRIu32 ",\"signal\":%" PRIu32
 		",\"wall_ns\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"memory_peak_bytes\":%" PRIu64
-		",\"disk_bytes\":%" PRIu64 ",\"denied\":%" PRIu64 "}",
+		",\"disk_bytes\":%" PRIu64 ",\"denied\":%" PRIu64 "%s}",
 		death.box, death.cause, death.exit_code, death.signal, death.wall_ns, death.cpu_us,
-		death.memory_peak_bytes, death.disk_bytes, death.denied);
+		death.memory_peak_bytes, death.disk_bytes, death.denied, of_whom(is_compiler));
 	return nc_wire_close(in);
 }
 
 static int write_birth(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
 {
 	struct nc_record_birth birth = {0};
+	bool is_compiler;
 
 	nc_recordwire_get_birth(in, &birth);
-	set_id(entry, birth.name);
-	(void)snprintf(body, size, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "}", birth.box,
-		birth.birth_ns);
+	is_compiler = set_id(entry, birth.name);
+	(void)snprintf(body, size, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "%s}", birth.box,
+		birth.birth_ns, of_whom(is_compiler));
 	return nc_wire_close(in);
 }
 

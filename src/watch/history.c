@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "kernel/boxwire.h"
 #include "recorder/line.h"
 #include "recorder/segment.h"
 
@@ -295,6 +296,15 @@ static double number_of(const json_t *object, const char *key)
 	return json_number_value(json_object_get(object, key));
 }
 
+/* Of a compiler that has done its work only the costs count: the program follows. */
+static bool has_compiled(const json_t *death)
+{
+	const char *of = text_of(death, "of");
+
+	return of && nc_streq(of, "compiler") && number_of(death, "cause") == NC_CAUSE_EXIT &&
+	       number_of(death, "exit_code") == 0 && number_of(death, "signal") == 0;
+}
+
 /*
  * What the spawner bore witness of when a program of it was dead: the bill, if its own end does not
  * tell, because who would have written that has died. That may be in the journal before.
@@ -313,12 +323,15 @@ static int add_death(
 		return 0;
 	if (peak < number_of(body, "memory_peak_bytes"))
 		peak = number_of(body, "memory_peak_bytes");
-	(void)json_object_set_new(body, "wall_seconds",
-		json_real(number_of(body, "wall_seconds") + number_of(death, "wall_ns") / 1e9));
+	if (!has_compiled(death))
+		(void)json_object_set_new(body, "wall_seconds",
+			json_real(number_of(body, "wall_seconds") +
+				  number_of(death, "wall_ns") / 1e9));
 	(void)json_object_set_new(body, "cpu_seconds",
 		json_real(number_of(body, "cpu_seconds") + number_of(death, "cpu_us") / 1e6));
 	(void)json_object_set_new(body, "memory_peak_bytes", json_integer((json_int_t)peak));
-	(void)json_object_set(body, "disk_bytes", json_object_get(death, "disk_bytes"));
+	if (!has_compiled(death))
+		(void)json_object_set(body, "disk_bytes", json_object_get(death, "disk_bytes"));
 	text = json_dumps(body, JSON_COMPACT);
 	if (!text)
 		return -ENOMEM;

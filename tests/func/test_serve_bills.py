@@ -4,10 +4,12 @@ import json
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
 
+from conftest import NACRE
 from serving import Daemon
 
 # Refused calls of several kinds, some CPU time, and then it goes on.
@@ -165,6 +167,103 @@ def test_cancelled_while_it_compiles(daemon):
     assert reply["status"] == "cancelled" and cpu(reply["usage"]) > 0.1 and reply["tier"] == "container", reply["usage"]
 
 
+# Nothing to do for the program, a second and more for its compiler.
+COSTLY = """\
+constexpr long sum(long seed) { long s = seed; for (long i = 0; i < 100000; i++) s += i ^ seed; return s; }
+constexpr long sums[] = {sum(1), sum(2), sum(3)};
+"""
+DONE = "int main() { return sums[0] == 0; }\n"
+STAYS = "#include <unistd.h>\n#include <stdio.h>\nint main() { puts(\"burnt\"); fflush(stdout); sleep(60); return sums[0] == 0; }\n"
+
+
+def deaths(daemon, execution):
+    """What the spawner bore witness of, which has it from the kernel: of the compiler, and of the program."""
+    lines = [line for line in journal(daemon) if line["event"] == "died" and line["id"] == execution]
+    return [line["body"] for line in lines if line["body"].get("of") == "compiler"], [line["body"] for line in lines if "of" not in line["body"]]
+
+
+def journal(daemon):
+    lines = subprocess.run([str(NACRE), "audit", "log", "--json"], env=daemon.env, capture_output=True, text=True, check=True).stdout
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def test_who_has_a_program_compiled_pays_for_it(daemon):
+    before = total(daemon, "nacre_execution_cpu_seconds_total")
+    reply = daemon.execute("// pays\n" + COSTLY + DONE, "cpp").json()
+    assert reply["status"] == "success" and not reply["cached_program"], reply
+    (compiler,), (program,) = deaths(daemon, reply["receipt"]["id"])
+    used = (compiler["cpu_us"] + program["cpu_us"]) / 1e6
+    assert compiler["cpu_us"] > 300_000 and cpu(reply["usage"]) == pytest.approx(used, abs=1e-5) == reply["resource_usage"]["cpu_time"]
+    assert reply["usage"]["memory_peak_bytes"] == max(compiler["memory_peak_bytes"], program["memory_peak_bytes"])
+    # times are the program's: that of the compiler is in timings
+    assert reply["usage"]["wall_seconds"] == reply["execution_time"] == program["wall_ns"] / 1e9 < compiler["wall_ns"] / 1e9 < reply["timings"]["prepared"]
+    record = daemon.get(f"/v1/history/{reply['receipt']['id']}").json()
+    assert record["cpu_seconds"] == pytest.approx(used, abs=1e-5) and record["memory_peak_bytes"] == reply["usage"]["memory_peak_bytes"]
+    assert total(daemon, "nacre_execution_cpu_seconds_total") - before == pytest.approx(used, abs=1e-3)
+    # nothing was compiled, and nothing is billed for it; nor is the detector's business what a compiler does
+    again = daemon.execute("// pays\n" + COSTLY + DONE, "cpp").json()
+    assert again["cached_program"] and cpu(again["usage"]) < used / 2 and deaths(daemon, again["receipt"]["id"])[0] == []
+    assert reply["alerts"] == [] and reply["denials"] == []
+
+
+def test_each_step_pays_for_its_own_compiler(daemon):
+    steps = [{"name": "costly", "language": "cpp", "code": "// step\n" + COSTLY + DONE}, {"name": "cheap", "language": "shell", "code": "true"}]
+    reply = daemon.post("/v1/execute", {"steps": steps}).json()
+    costly, cheap = [cpu(step["usage"]) for step in reply["steps"]]
+    assert costly > 0.3 > cheap and cpu(reply["usage"]) == pytest.approx(costly + cheap, abs=1e-5), reply["usage"]
+    # the second does not compile: what the first has had compiled is billed all the same
+    steps[0]["code"], steps[1] = "// other\n" + COSTLY + DONE, {"name": "bad", "language": "c", "code": "int main(void) { return }\n"}
+    reply = daemon.post("/v1/execute", {"steps": steps}).json()
+    assert reply["status"] == "error" and cpu(reply["usage"]) > 0.3 and reply["diagnostic"]["phase"] == "compile", reply
+    compilers, programs = deaths(daemon, reply["receipt"]["id"])
+    assert len(compilers) == 2 and programs == [] and cpu(reply["usage"]) == pytest.approx(sum(one["cpu_us"] for one in compilers) / 1e6, abs=1e-5)
+
+
+def test_what_was_compiled_is_billed_when_the_program_is_cancelled(daemon):
+    job = begin(daemon, "// cancelled\n" + COSTLY + STAYS, "cpp")
+    wait_for_output(daemon, job, "burnt")
+    daemon.ask("DELETE", f"/v1/jobs/{job}")
+    reply = end_of(daemon, job)
+    (compiler,), (program,) = deaths(daemon, job)
+    assert reply["status"] == "cancelled" and compiler["cpu_us"] > 300_000
+    assert cpu(reply["usage"]) == pytest.approx((compiler["cpu_us"] + program["cpu_us"]) / 1e6, abs=1e-5), reply["usage"]
+
+
+def test_what_was_compiled_is_billed_when_the_daemon_is_killed(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        job = begin(daemon, COSTLY + STAYS, "cpp")
+        wait_for_output(daemon, job, "burnt")
+        compiling = begin(daemon, SLOW_TO_COMPILE, "c", limits={"memory_mb": 512})
+        time.sleep(3)
+        daemon.die()
+        until = time.monotonic() + 30
+        while not (deaths(daemon, job)[1] and deaths(daemon, compiling)[0]):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        (compiler,), (program,) = deaths(daemon, job)
+        record = daemon.get(f"/v1/history/{job}").json()
+        assert record["status"] == "lost" and record["cpu_seconds"] == pytest.approx((compiler["cpu_us"] + program["cpu_us"]) / 1e6, abs=1e-5), record
+        assert record["wall_seconds"] == pytest.approx(program["wall_ns"] / 1e9, abs=1e-6) and compiler["cpu_us"] > 300_000
+        # of one that was not done with compiling the compiler's is all that there is
+        (compiler,), _ = deaths(daemon, compiling)
+        record = daemon.get(f"/v1/history/{compiling}").json()
+        assert record["status"] == "lost" and record["cpu_seconds"] == pytest.approx(compiler["cpu_us"] / 1e6, abs=1e-5), record
+        assert record["wall_seconds"] == pytest.approx(compiler["wall_ns"] / 1e9, abs=1e-6) and compiler["cpu_us"] > 100_000
+
+
+def test_a_spawner_that_does_not_answer_lets_no_compiler_off(tmp_path):
+    with Daemon(tmp_path) as daemon:
+        job = begin(daemon, SLOW_TO_COMPILE, "c", limits={"memory_mb": 512})
+        time.sleep(3)
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            daemon.ask("DELETE", f"/v1/jobs/{job}")
+            reply = end_of(daemon, job)
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        assert reply["status"] == "cancelled" and cpu(reply["usage"]) > 0.1 and reply["tier"] == "container", reply["usage"]
+
+
 def test_cancelled_in_a_later_step(daemon):
     burn = "import time\nuntil = time.process_time() + 0.4\nwhile time.process_time() < until: pass\n"
     steps = [{"name": "first", "code": burn}, {"name": "second", "code": burn + "print('burnt', flush=True)\ntime.sleep(60)"}]
@@ -289,6 +388,18 @@ def test_the_quota_of_cpu_seconds_is_reached_by_what_was_cancelled(tmp_path):
             daemon.ask("DELETE", f"/v1/jobs/{job}")
             end_of(daemon, job)
         answer = daemon.execute("print(1)")
+        assert answer.status == 429 and answer.json()["field"] == "cpu_seconds_per_hour", answer.body
+
+
+def test_the_quota_of_cpu_seconds_is_reached_by_compilers(tmp_path):
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "serve.yaml").write_text("quotas:\n  cpu_seconds_per_hour: 1\n")
+    with Daemon(tmp_path, config=tmp_path / "config") as daemon:
+        for i in range(6):
+            answer = daemon.execute(f"// {i}\n" + COSTLY + DONE, "cpp")
+            if answer.status == 429:
+                break
+            assert answer.json()["status"] == "success"
         assert answer.status == 429 and answer.json()["field"] == "cpu_seconds_per_hour", answer.body
 
 
