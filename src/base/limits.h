@@ -121,6 +121,8 @@
 #define NC_LINE_MAX (NC_RECORD_BODY_MAX + 1024U)
 /* The id of an execution in the journal. */
 #define NC_RECORD_ID_MAX 64U
+/* Kinds of refusals that the death of one program tells of. */
+#define NC_RECORD_REFUSALS_MAX 40U
 /* Executions of one worker that are open at once. */
 #define NC_RECORD_OPEN_MAX 2048U
 /* Executions that have ended and wait for the recorder; no other is begun then. */

@@ -8,10 +8,12 @@
 #ifndef NC_RECORDWIRE_H
 #define NC_RECORDWIRE_H
 
+#include <errno.h>
+
 #include "base/limits.h"
 #include "base/wire.h"
 
-#define NC_RECORDWIRE_VERSION 3U
+#define NC_RECORDWIRE_VERSION 4U
 
 enum nc_record_message {
 	/* from the worker */
@@ -39,6 +41,19 @@ struct nc_record_birth {
 	char name[NC_RECORD_ID_MAX + 1]; /* of what ran in it, as its worker said; or "" */
 };
 
+enum nc_record_layer {
+	NC_RECORD_CALL,	 /* a system call, by its number */
+	NC_RECORD_LIMIT, /* one that was met, by its bit of enum nc_box_hit */
+	NC_RECORD_LAYER_MAX,
+};
+
+/* What was refused to a program, and how often. */
+struct nc_record_refusal {
+	uint8_t layer; /* enum nc_record_layer */
+	uint32_t which;
+	uint64_t count;
+};
+
 /* A box is dead. */
 struct nc_record_death {
 	uint64_t box;
@@ -51,6 +66,8 @@ struct nc_record_death {
 	uint64_t disk_bytes;
 	uint64_t denied; /* system calls that were refused */
 	char name[NC_RECORD_ID_MAX + 1];
+	uint32_t n_refusals;
+	struct nc_record_refusal refusals[NC_RECORD_REFUSALS_MAX];
 };
 
 static inline void nc_recordwire_put_birth(
@@ -81,6 +98,12 @@ static inline void nc_recordwire_put_death(
 	nc_wire_put_u64(out, death->disk_bytes);
 	nc_wire_put_u64(out, death->denied);
 	nc_wire_put_text(out, death->name);
+	nc_wire_put_u32(out, death->n_refusals);
+	for (uint32_t i = 0; i < death->n_refusals; i++) {
+		nc_wire_put_u8(out, death->refusals[i].layer);
+		nc_wire_put_u32(out, death->refusals[i].which);
+		nc_wire_put_u64(out, death->refusals[i].count);
+	}
 }
 
 static inline void nc_recordwire_get_death(struct nc_wire_in *in, struct nc_record_death *ret_death)
@@ -95,6 +118,18 @@ static inline void nc_recordwire_get_death(struct nc_wire_in *in, struct nc_reco
 	ret_death->disk_bytes = nc_wire_get_u64(in);
 	ret_death->denied = nc_wire_get_u64(in);
 	nc_wire_get_text(in, ret_death->name, NC_RECORD_ID_MAX);
+	ret_death->n_refusals = nc_wire_get_u32(in);
+	if (ret_death->n_refusals > NC_RECORD_REFUSALS_MAX) {
+		ret_death->n_refusals = 0;
+		in->error = -EBADMSG;
+	}
+	for (uint32_t i = 0; i < ret_death->n_refusals; i++) {
+		ret_death->refusals[i].layer = nc_wire_get_u8(in);
+		ret_death->refusals[i].which = nc_wire_get_u32(in);
+		ret_death->refusals[i].count = nc_wire_get_u64(in);
+		if (ret_death->refusals[i].layer >= NC_RECORD_LAYER_MAX)
+			in->error = -EBADMSG;
+	}
 }
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/past.h"
+#include "engine/past_denials.h"
 #include "recorder/blob.h"
 #include "watch/history.h"
 #include "watch/recorder.h"
@@ -89,6 +90,7 @@ static int list(struct nc_history *history, struct nacre_err *err)
 		r = nc_history_list(history, &filter, &rows, err);
 	if (r < 0)
 		return r;
+	(void)nc_past_denials(rows); /* or they say less */
 	if (arg_json && nc_json_print(stdout, json_pack("{s:O}", "executions", rows), true) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
 	for (size_t i = 0; !arg_json && i < json_array_size(rows); i++)
@@ -171,6 +173,7 @@ static int show(const struct nc_past *past, struct nc_history *history, const ch
 	cleanup_json json_t *rows = NULL;
 	int r = nc_history_find(history, id, &rows, err);
 
+	(void)nc_past_denials(rows); /* or they say less */
 	for (size_t i = 0; r == 0 && i < json_array_size(rows); i++) {
 		json_t *row = json_array_get(rows, i);
 

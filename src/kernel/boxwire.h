@@ -198,6 +198,7 @@ enum nc_box_hit {
 	NC_HIT_INODES = 1 << 3,
 	NC_HIT_FILES = 1 << 4,
 };
+#define NC_HITS 5U
 
 /* What a box used. */
 struct nc_box_usage {

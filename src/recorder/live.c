@@ -135,7 +135,7 @@ static int append_lost(struct nc_journal *journal, const char *id, const char *r
 {
 	char body[160];
 	int n = snprintf(body, sizeof(body),
-		"{\"status\":\"lost\",\"error\":\"What executed it died before it had ended\","
+		"{\"status\":\"lost\",\"error\":\"" NC_RECORD_LOST "\","
 		"\"run\":\"%s\"}",
 		run);
 	const struct nc_entry entry = {.from = NC_FROM_RECORDER,
@@ -150,7 +150,7 @@ static int append_lost(struct nc_journal *journal, const char *id, const char *r
 	return nc_journal_append(journal, &entry, &receipt);
 }
 
-int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal)
+int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused)
 {
 	int r = 0;
 
@@ -161,10 +161,11 @@ int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal)
 			continue;
 		(void)snprintf(id, sizeof(id), "%s", live->ids[i]);
 		r = append_lost(journal, id, journal->run);
-		if (r == 0) {
-			nc_live_remove(live, id);
-			live->lost++;
-		}
+		if (r < 0)
+			break;
+		nc_live_remove(live, id);
+		live->lost++;
+		nc_refused_lost(refused, id, true);
 	}
 	return r;
 }
@@ -205,8 +206,8 @@ static void read_slot(struct dead *dead, const char *slot)
 	dead->count++;
 }
 
-/* Takes those off whose end is in the journal. */
-static int drop_ended(struct dead *dead, int journal_fd)
+/* Takes those off whose end is in the journal, and notes what was refused to them. */
+static int drop_ended(struct dead *dead, int journal_fd, struct nc_refused *refused)
 {
 	cleanup_reader struct nc_reader reader = NC_READER_CLOSED;
 	const char *line;
@@ -214,16 +215,21 @@ static int drop_ended(struct dead *dead, int journal_fd)
 	int r = nc_reader_open(&reader, journal_fd, dead->from.segment, dead->from.offset);
 
 	while (r >= 0 && (r = nc_reader_next(&reader, &line, &size)) > 0)
-		for (size_t i = 0; i < dead->count; i++)
-			if (nc_line_is_about(line, size, "finish", dead->ids[i]) ||
-				nc_line_is_about(line, size, "lost", dead->ids[i]))
-				memcpy(dead->ids[i--], dead->ids[--dead->count],
-					sizeof(*dead->ids));
+		for (size_t i = 0; i < dead->count; i++) {
+			if (nc_line_is_about(line, size, "died", dead->ids[i]))
+				nc_refused_read(refused, dead->ids[i], line, size);
+			if (!nc_line_is_about(line, size, "finish", dead->ids[i]) &&
+				!nc_line_is_about(line, size, "lost", dead->ids[i]))
+				continue;
+			nc_refused_end(refused, dead->ids[i]);
+			memcpy(dead->ids[i--], dead->ids[--dead->count], sizeof(*dead->ids));
+		}
 	return r;
 }
 
 /* Reports what the file lists. Returns how many were lost. */
-static int bury(const char *text, size_t size, const char *run, struct nc_journal *journal)
+static int bury(const char *text, size_t size, const char *run, struct nc_journal *journal,
+	struct nc_refused *refused)
 {
 	struct dead dead = {.ids = calloc(NC_RECORD_OPEN_MAX, sizeof(*dead.ids))};
 	int r = dead.ids ? 0 : -ENOMEM;
@@ -232,14 +238,18 @@ static int bury(const char *text, size_t size, const char *run, struct nc_journa
 		at += SLOT_SIZE)
 		read_slot(&dead, text + at);
 	if (r == 0 && dead.count > 0)
-		r = drop_ended(&dead, journal->journal_fd);
-	for (size_t i = 0; r >= 0 && i < dead.count; i++)
+		r = drop_ended(&dead, journal->journal_fd, refused);
+	for (size_t i = 0; r >= 0 && i < dead.count; i++) {
 		r = append_lost(journal, dead.ids[i], run);
+		if (r >= 0)
+			nc_refused_lost(refused, dead.ids[i], false);
+	}
 	free(dead.ids);
 	return r < 0 ? r : (int)dead.count;
 }
 
-static int sweep_file(struct nc_live *live, const char *name, struct nc_journal *journal)
+static int sweep_file(struct nc_live *live, const char *name, struct nc_journal *journal,
+	struct nc_refused *refused)
 {
 	cleanup_close int fd = nc_path_open(live->dir_fd, name, O_RDWR, 0);
 	cleanup_free char *text = NULL;
@@ -250,13 +260,13 @@ static int sweep_file(struct nc_live *live, const char *name, struct nc_journal 
 		return 0; /* gone already, or alive */
 	r = nc_fd_read_all(fd, FILE_MAX, &text, &size);
 	if (r == 0)
-		r = bury(text, size, name, journal);
+		r = bury(text, size, name, journal, refused);
 	if (r >= 0)
 		(void)unlinkat(live->dir_fd, name, 0);
 	return r;
 }
 
-int nc_live_sweep(struct nc_live *live, struct nc_journal *journal)
+int nc_live_sweep(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused)
 {
 	int fd = openat(live->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -272,7 +282,7 @@ int nc_live_sweep(struct nc_live *live, struct nc_journal *journal)
 			strspn(entry->d_name, "0123456789abcdef") != sizeof(live->name) - 1 ||
 			nc_streq(entry->d_name, live->name))
 			continue;
-		r = sweep_file(live, entry->d_name, journal);
+		r = sweep_file(live, entry->d_name, journal, refused);
 		lost += r > 0 ? r : 0;
 	}
 	return r < 0 ? r : lost;

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "recorder/journal.h"
+#include "recorder/refused.h"
 
 struct nc_live {
 	int dir_fd;
@@ -30,10 +31,13 @@ bool nc_live_has(const struct nc_live *live, const char *id);
 int nc_live_add(struct nc_live *live, const char *id, const struct nc_place *place);
 void nc_live_remove(struct nc_live *live, const char *id);
 
-/* Appends a line for each of our own executions that is still open, and takes it off the list. */
-int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal);
+/*
+ * Appends a line for each of our own executions that is still open, and takes it off the list. What
+ * was refused to them is to be told.
+ */
+int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused);
 
 /* The same for recorders that have died. Returns how many executions were lost, or -errno. */
-int nc_live_sweep(struct nc_live *live, struct nc_journal *journal);
+int nc_live_sweep(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused);
 
 #endif

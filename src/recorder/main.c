@@ -47,6 +47,7 @@
 #include "recorder/journal.h"
 #include "recorder/live.h"
 #include "recorder/owed.h"
+#include "recorder/refused.h"
 #include "recorder/retire.h"
 
 #define WORKER_FD 3
@@ -71,6 +72,7 @@ struct recorder {
 	struct nc_flusher flusher;
 	struct nc_reserve reserve;
 	struct nc_owed owed; /* ends that could not be written yet */
+	struct nc_refused refused;
 	int worker_fd;
 	int witness_fd;
 	int place_fd; /* where the next worker comes in; or -EBADF */
@@ -245,6 +247,7 @@ static int handle_open(struct nc_wire_in *in)
 	if (nc_live_add(&recorder.live, id, &place) < 0)
 		return -EBADMSG;
 	append_quietly(&entry);
+	nc_refused_open(&recorder.refused, id);
 	return 0;
 }
 
@@ -267,6 +270,7 @@ static void pay(void)
 	while ((entry = nc_owed_first(&recorder.owed)) && append(entry, &receipt) == 0) {
 		fprintf(stderr, "nacre-recorder: The end of %s is recorded now\n", entry->id);
 		nc_live_remove(&recorder.live, entry->id);
+		nc_refused_end(&recorder.refused, entry->id);
 		nc_owed_drop(&recorder.owed);
 	}
 }
@@ -276,7 +280,8 @@ static void lose_own(void)
 {
 	pay();
 	if (!nc_owed_first(&recorder.owed))
-		(void)nc_live_lose_own(&recorder.live, &recorder.journal); /* or the next */
+		(void)nc_live_lose_own(
+			&recorder.live, &recorder.journal, &recorder.refused); /* or the next */
 }
 
 static int handle_finish(struct nc_wire_in *in)
@@ -295,10 +300,12 @@ static int handle_finish(struct nc_wire_in *in)
 	if (r < 0 || !nc_live_has(&recorder.live, id))
 		return -EBADMSG;
 	r = nc_owed_has(&recorder.owed, id) ? -EALREADY : append(&entry, &receipt);
-	if (r == 0)
+	if (r == 0) {
 		nc_live_remove(&recorder.live, id);
-	else if (r != -EALREADY)
+		nc_refused_end(&recorder.refused, id);
+	} else if (r != -EALREADY) {
 		owe(&entry, r);
+	}
 	out = begin_reply(NC_RECORD_RECEIPT);
 	nc_wire_put_u32(out, (uint32_t)-r);
 	nc_wire_put_u64(out, receipt.seq);
@@ -486,36 +493,47 @@ static const char *of_whom(bool is_compiler)
 	return is_compiler ? ",\"of\":\"compiler\"" : "";
 }
 
-static int write_death(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
+static int write_death(struct nc_wire_in *in, struct nc_entry *entry, struct nc_buf *body)
 {
+	nc_buf_cleanup struct nc_buf denials = NC_BUF(NC_RECORD_BODY_MAX / 2);
 	struct nc_record_death death = {0};
 	bool is_compiler;
 
 	nc_recordwire_get_death(in, &death);
 	is_compiler = set_id(entry, death.name);
-	(void)snprintf(body, size,
+	nc_buf_addf(body,
 		"{\"box\":%" PRIu64 ",\"cause\":%u,\"exit_code\":%" PRIu32 ",\"signal\":%" PRIu32
 		",\"wall_ns\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"memory_peak_bytes\":%" PRIu64
-		",\"disk_bytes\":%" PRIu64 ",\"denied\":%" PRIu64 "%s}",
+		",\"disk_bytes\":%" PRIu64 ",\"denied\":%" PRIu64 "%s",
 		death.box, death.cause, death.exit_code, death.signal, death.wall_ns, death.cpu_us,
 		death.memory_peak_bytes, death.disk_bytes, death.denied, of_whom(is_compiler));
+	if (death.n_refusals > 0) {
+		nc_refused_list(&death, &denials);
+		nc_buf_addf(body, ",\"denials\":%s", nc_buf_text(&denials));
+	}
+	nc_buf_adds(body, "}");
+	/* of a compiler that has done its work nobody tells what it was refused */
+	if (nc_wire_close(in) == 0 &&
+		(!is_compiler || death.cause != NC_CAUSE_EXIT || death.exit_code || death.signal))
+		nc_refused_died(&recorder.refused, entry->id,
+			death.n_refusals > 0 ? nc_buf_text(&denials) : NULL);
 	return nc_wire_close(in);
 }
 
-static int write_birth(struct nc_wire_in *in, struct nc_entry *entry, char *body, size_t size)
+static int write_birth(struct nc_wire_in *in, struct nc_entry *entry, struct nc_buf *body)
 {
 	struct nc_record_birth birth = {0};
 	bool is_compiler;
 
 	nc_recordwire_get_birth(in, &birth);
 	is_compiler = set_id(entry, birth.name);
-	(void)snprintf(body, size, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "%s}", birth.box,
+	nc_buf_addf(body, "{\"box\":%" PRIu64 ",\"birth_ns\":%" PRIu64 "%s}", birth.box,
 		birth.birth_ns, of_whom(is_compiler));
 	return nc_wire_close(in);
 }
 
 /* What the spawner has just told, as an entry whose body is in body. */
-static int read_witness(struct nc_entry *entry, char *body, size_t size)
+static int read_witness(struct nc_entry *entry, struct nc_buf *body)
 {
 	struct nc_wire_in in;
 
@@ -523,26 +541,43 @@ static int read_witness(struct nc_entry *entry, char *body, size_t size)
 		return -EBADMSG;
 	if (in.type == NC_RECORD_BORN) {
 		entry->event = "born";
-		return write_birth(&in, entry, body, size);
+		return write_birth(&in, entry, body);
 	}
 	entry->event = "died";
-	return in.type == NC_RECORD_DIED ? write_death(&in, entry, body, size) : -EBADMSG;
+	return in.type == NC_RECORD_DIED ? write_death(&in, entry, body) : -EBADMSG;
 }
 
 static void hear_witness(void)
 {
-	char body[512];
-	struct nc_entry entry = {
-		.from = NC_FROM_SPAWNER, .kind = NC_RECORD_AUDIT, .id = "", .body = body};
+	nc_buf_cleanup struct nc_buf body = NC_BUF(NC_RECORD_BODY_MAX);
+	struct nc_entry entry = {.from = NC_FROM_SPAWNER, .kind = NC_RECORD_AUDIT, .id = ""};
 	int r = nc_wire_receive(recorder.witness_fd, &recorder.packet, 0);
 
 	if (r == -EAGAIN)
 		return;
-	if (r <= 0 || read_witness(&entry, body, sizeof(body)) < 0) {
+	if (r <= 0 || read_witness(&entry, &body) < 0) {
 		recorder.witness_fd = nc_fd_close(recorder.witness_fd);
 		return;
 	}
-	entry.body_size = strlen(body);
+	if (body.error < 0) {
+		recorder.dropped++;
+		return;
+	}
+	entry.body = nc_buf_text(&body);
+	entry.body_size = body.size;
+	append_quietly(&entry);
+}
+
+/* What was refused to an execution that is lost. */
+static void write_refused(const char *body)
+{
+	const struct nc_entry entry = {.from = NC_FROM_RECORDER,
+		.kind = NC_RECORD_SECURITY,
+		.event = "denied",
+		.id = "",
+		.body = body,
+		.body_size = strlen(body)};
+
 	append_quietly(&entry);
 }
 
@@ -595,11 +630,14 @@ static void serve(void)
 			{.fd = recorder.place_fd, .events = POLLIN},
 			{.fd = recorder.flusher.done_fd, .events = POLLIN},
 		};
-		uint64_t next = flush_time() > 0 ? flush_time() : recorder.sweep_ns;
+		uint64_t next = flush_time() > 0 ? flush_time() : recorder.sweep_ns, due;
 		int n;
 
 		if (nc_owed_first(&recorder.owed) && recorder.pay_ns < next)
 			next = recorder.pay_ns;
+		due = nc_refused_due(&recorder.refused);
+		if (due > 0 && due < next)
+			next = due;
 		n = poll(events, 4, nc_clock_left_ms(next));
 		if (n > 0 && events[1].revents)
 			hear_witness();
@@ -615,6 +653,7 @@ static void serve(void)
 			lose_own();
 		if (nc_owed_first(&recorder.owed) && nc_clock_ns() >= recorder.pay_ns)
 			pay();
+		nc_refused_tell(&recorder.refused, nc_clock_ns(), write_refused);
 		if (flush_time() > 0 && nc_clock_ns() >= flush_time())
 			flush();
 		if (recorder.segment != recorder.journal.segment ||
@@ -685,7 +724,7 @@ static int start(uint64_t blob_bytes, struct nacre_err *err)
 	if (r == 0)
 		r = nc_live_open(&recorder.live, HISTORY_FD, recorder.journal.run);
 	if (r == 0)
-		r = nc_live_sweep(&recorder.live, &recorder.journal);
+		r = nc_live_sweep(&recorder.live, &recorder.journal, &recorder.refused);
 	if (r < 0)
 		return nc_err_errno(err, r, "Open the history");
 	recorder.live.lost = (uint32_t)r;
@@ -710,6 +749,7 @@ int main(int argc, char **argv)
 	serve();
 	/* from here on nobody waits for us, not even for the end of a pipe */
 	(void)dup3(STDIN_FILENO, STDERR_FILENO, 0);
+	nc_refused_tell(&recorder.refused, UINT64_MAX, write_refused);
 	(void)nc_journal_sync(&recorder.journal);
 	nc_live_done(&recorder.live);
 	nc_blobs_drop(&recorder.blobs, &recorder.draft);
@@ -720,5 +760,6 @@ int main(int argc, char **argv)
 	nc_journal_done(&recorder.journal);
 	nc_reserve_done(&recorder.reserve);
 	nc_owed_done(&recorder.owed);
+	nc_refused_done(&recorder.refused);
 	return 0;
 }

@@ -330,8 +330,11 @@ static int add_death(
 	(void)json_object_set_new(body, "cpu_seconds",
 		json_real(number_of(body, "cpu_seconds") + number_of(death, "cpu_us") / 1e6));
 	(void)json_object_set_new(body, "memory_peak_bytes", json_integer((json_int_t)peak));
-	if (!has_compiled(death))
+	if (!has_compiled(death)) {
 		(void)json_object_set(body, "disk_bytes", json_object_get(death, "disk_bytes"));
+		(void)json_object_del(body, "denials"); /* those of the last, as replies have */
+		(void)json_object_set(body, "denials", json_object_get(death, "denials"));
+	}
 	text = json_dumps(body, JSON_COMPACT);
 	if (!text)
 		return -ENOMEM;
@@ -372,6 +375,8 @@ static int add_line(struct nc_history *history, const char *text, size_t size)
 	if (nc_streq(event, "lost") && text_of(told, "run"))
 		run_name = text_of(told, "run");
 	body = find_body(history, id, run_name, opened, sizeof(opened));
+	if (nc_streq(event, "finish"))
+		(void)json_object_del(body, "denials"); /* its worker has told */
 	if (json_object_update(body, (json_t *)(uintptr_t)told) < 0)
 		return -ENOMEM;
 	if (nc_streq(event, "open")) {

@@ -15,11 +15,12 @@ import subprocess
 from conftest import BUILD
 from wire import message, text
 
-VERSION = 3
+VERSION = 4
 HELLO, OPEN, BLOB, FINISH, NOTE, PART = range(1, 7)
 BORN, DIED = 51, 52
 WELCOME, DIGEST, RECEIPT = 101, 102, 103
 EXECUTION, SECURITY, PERFORMANCE, AUDIT = range(4)
+CALL, LIMIT = range(2)
 OWNER = 0x70000000 - 2 if os.geteuid() == 0 else os.geteuid()
 LABEL = b"nacre journal: the next key\0"
 
@@ -108,8 +109,11 @@ def birth(box, after=1, name=b""):
     return message(BORN, struct.pack("<QQ", box, after) + text(name))
 
 
-def death(box, cause=0, code=0, signal=0, wall=1, cpu=2, memory=3, disk=4, denied=5, name=b""):
-    return message(DIED, struct.pack("<QBII5Q", box, cause, code, signal, wall, cpu, memory, disk, denied) + text(name))
+def death(box, cause=0, code=0, signal=0, wall=1, cpu=2, memory=3, disk=4, denied=5, name=b"", refusals=(), n_refusals=None):
+    """refusals: (CALL or LIMIT, its number, how often); n_refusals lies about their number."""
+    body = struct.pack("<QBII5Q", box, cause, code, signal, wall, cpu, memory, disk, denied) + text(name)
+    body += struct.pack("<I", len(refusals) if n_refusals is None else n_refusals)
+    return message(DIED, body + b"".join(struct.pack("<BIQ", *refusal) for refusal in refusals))
 
 
 class Recorder:

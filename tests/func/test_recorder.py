@@ -18,7 +18,7 @@ import time
 import pytest
 
 from conftest import BUILD, open_way
-from recordwire import (AUDIT, BLOB, BORN, DIED, EXECUTION, FINISH, HELLO, NOTE, OPEN, OWNER, PART, RECEIPT, SECURITY, VERSION, Recorder, birth, blob,
+from recordwire import (AUDIT, BLOB, BORN, CALL, DIED, EXECUTION, FINISH, HELLO, LIMIT, NOTE, OPEN, OWNER, PART, RECEIPT, SECURITY, VERSION, Recorder, birth, blob,
                         check_chain, death, entry, greeting, hand_over, lines, make_history, message, note, read_key, sealed, segments, text)
 
 
@@ -62,6 +62,86 @@ def test_an_execution_is_a_chain_of_lines(history, audit):
     assert next(line for line in found if line["event"] == "died")["body"]["memory_peak_bytes"] == 12345
     answer = audit()
     assert answer["ok"] and answer["lines"] == 5 and answer["first_seq"] == 1
+
+
+PTRACE = 101 if os.uname().machine == "x86_64" else 117
+REFUSALS = [(CALL, PTRACE, 7), (LIMIT, 1, 3), (CALL, 1 << 20, 1)]
+DENIALS = [{"id": "seccomp.ptrace", "layer": "seccomp", "count": 7}, {"id": "limit.pids", "layer": "limit", "count": 3},
+           {"id": "seccomp.unknown", "layer": "seccomp", "count": 1}]
+
+
+def security(history):
+    return [line["body"] for line in lines(history) if line["kind"] == "security"]
+
+
+def wait_for(history, event, n=1):
+    until = time.monotonic() + 10
+    while len([line for line in lines(history) if line["event"] == event]) < n:
+        assert time.monotonic() < until, lines(history)
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("first", ["death", "loss"])
+def test_what_was_refused_to_one_that_is_lost_is_told_once(history, first):
+    with Recorder(history, witness=True) as recorder:
+        recorder.open("ex_1", language="python")
+        recorder.open("ex_2", language="python")
+        wait_for(history, "open", 2)
+        if first == "death":
+            recorder.witness.send(death(7, name=b"ex_1", refusals=REFUSALS))
+            wait_for(history, "died")
+        recorder.socket.close()
+        wait_for(history, "lost", 2)
+        if first == "loss":
+            recorder.witness.send(death(7, name=b"ex_1", refusals=REFUSALS))
+            wait_for(history, "denied")  # at once
+        recorder.witness.send(death(8, name=b"ex_2"))
+        recorder.witness.close()
+        assert recorder.process.wait(timeout=20) == 0
+    assert [(told["id"], told["status"], told["denials"]) for told in security(history)] == [("ex_1", "lost", DENIALS)]
+    deaths = [line["body"] for line in lines(history) if line["event"] == "died"]
+    assert [told.get("denials") for told in deaths] == [DENIALS, None]
+    check_chain(history)
+
+
+def test_what_was_refused_to_one_that_ends_is_its_worker_s_to_tell(history):
+    with Recorder(history, witness=True) as recorder:
+        recorder.open("ex_1", language="python")
+        recorder.witness.send(death(7, name=b"ex_1", refusals=REFUSALS))
+        recorder.finish("ex_1", status="success")
+        recorder.open("ex_2", language="python")
+        recorder.finish("ex_2", status="success")
+        recorder.witness.send(death(7, name=b"ex_2", refusals=REFUSALS))
+        assert recorder.end() == (0, "")
+    assert security(history) == []
+
+
+def test_the_next_recorder_tells_what_was_refused(history):
+    with Recorder(history, witness=True) as recorder:
+        recorder.open("ex_1", language="python")
+        wait_for(history, "open")
+        recorder.witness.send(death(7, name=b"ex_1", refusals=REFUSALS))
+        wait_for(history, "died")
+        recorder.process.kill()
+        recorder.process.wait()
+    with Recorder(history) as recorder:
+        assert recorder.lost == 1 and recorder.end() == (0, "")
+    assert [(told["id"], told["denials"]) for told in security(history)] == [("ex_1", DENIALS)]
+
+
+@pytest.mark.parametrize("lie", [dict(n_refusals=41), dict(n_refusals=2), dict(n_refusals=0), dict(refusals=[(2, 1, 1)])])
+def test_a_witness_that_lies_about_refusals_is_not_heard(history, lie):
+    with Recorder(history, witness=True) as recorder:
+        recorder.witness.send(death(7, **{"refusals": REFUSALS[:1], **lie}))
+        until = time.monotonic() + 10
+        try:  # it hangs up
+            while time.monotonic() < until:
+                recorder.witness.send(birth(8))
+                time.sleep(0.05)
+        except OSError:
+            pass
+        assert time.monotonic() < until and recorder.end() == (0, "")
+    assert [line for line in lines(history) if line["event"] == "died"] == []
 
 
 def test_a_receipt_is_the_number_and_the_hash_of_the_line(history, nacre, audit):

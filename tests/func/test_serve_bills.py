@@ -362,6 +362,30 @@ def test_what_a_killed_daemon_left_is_billed_by_the_witness(tmp_path):
         assert daemon.get("/v1/audit/verify").json()["ok"]
 
 
+def test_what_was_refused_to_who_is_lost_is_told(tmp_path):
+    """Once, by the recorder, which has it from the spawner."""
+    seven = PROBE.replace("until =", "for _ in range(5):\n    libc.syscall(246, 0, 0, 0, 0)\n    libc.pivot_root(0, 0)\n    libc.umount2(0, 0)\nuntil =", 1)
+    with Daemon(tmp_path) as daemon:
+        normal = daemon.execute(seven).json()
+        job = begin(daemon, seven + "time.sleep(60)\n")
+        harmless = begin(daemon, "print('burnt', flush=True)\nimport time\ntime.sleep(60)\n")
+        wait_for_output(daemon, job, "burnt")
+        wait_for_output(daemon, harmless, "burnt")
+        daemon.die()
+        until = time.monotonic() + 30
+        while not (told := [line for line in journal(daemon) if line["kind"] == "security" and line["body"]["id"] == job]):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        record = daemon.get(f"/v1/history/{job}").json()
+        time.sleep(6)  # longer than the recorder waits for a death
+    assert record["status"] == "lost" and sum(denial["count"] for denial in record["denials"]) == 35, record
+    assert record["denials"] == normal["denials"] and len(normal["denials"]) == 7
+    security = [line for line in journal(daemon) if line["kind"] == "security"]
+    assert [line["body"]["id"] for line in security] == [normal["receipt"]["id"], job], security
+    assert (told[0]["from"], told[0]["event"], told[0]["body"]["status"]) == ("recorder", "denied", "lost")
+    assert [(d["id"], d["count"]) for d in told[0]["body"]["denials"]] == [(d["id"], d["count"]) for d in normal["denials"]]
+
+
 def test_a_spawner_that_does_not_answer_holds_up_no_cancel(tmp_path):
     """Its last known numbers are the bill then."""
     with Daemon(tmp_path) as daemon:
