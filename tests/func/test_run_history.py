@@ -87,7 +87,7 @@ def test_the_spawner_bears_witness(nacre):
 
 def test_who_is_interrupted_has_a_bill(nacre):
     """Ctrl-C ends command line and program alike; the spawner bears witness of what was used."""
-    code = "import time\nuntil = time.process_time() + 0.5\nwhile time.process_time() < until: pass\nprint('burnt', flush=True)\ntime.sleep(60)"
+    code = "import ctypes, time\nctypes.CDLL(None).ptrace(16, 1, 0, 0)\nuntil = time.process_time() + 0.5\nwhile time.process_time() < until: pass\nprint('burnt', flush=True)\ntime.sleep(60)"
     command = nacre.start("run", "--lang", "python", "-c", code)
     assert command.stdout.readline() == "burnt\n"
     os.killpg(command.pid, signal.SIGINT)
@@ -97,6 +97,13 @@ def test_who_is_interrupted_has_a_bill(nacre):
         assert time.monotonic() < until, found
         time.sleep(0.1)
     assert found["status"] == "lost" and found["cpu_seconds"] >= 0.45 and found["wall_seconds"] >= 0.45, found
+    # and what was refused to it is told, in history and audit
+    ptrace, = found["denials"]
+    assert (ptrace["id"], ptrace["count"], ptrace["object"]) == ("seccomp.ptrace", 1, "ptrace") and ptrace["instead"], found
+    while not (lines := [json.loads(line) for line in nacre("audit", "log", "--kind", "security", "--json").stdout.splitlines()]):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert [(line["from"], line["body"]["id"], line["body"]["denials"][0]["id"]) for line in lines] == [("recorder", found["id"], "seccomp.ptrace")]
 
 
 def test_a_place_that_cannot_be_written_is_said(nacre):

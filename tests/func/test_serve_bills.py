@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -217,6 +218,17 @@ def test_each_step_pays_for_its_own_compiler(daemon):
     assert reply["status"] == "error" and cpu(reply["usage"]) > 0.3 and reply["diagnostic"]["phase"] == "compile", reply
     compilers, programs = deaths(daemon, reply["receipt"]["id"])
     assert len(compilers) == 2 and programs == [] and cpu(reply["usage"]) == pytest.approx(sum(one["cpu_us"] for one in compilers) / 1e6, abs=1e-5)
+
+
+def test_what_was_compiled_is_billed_though_no_program_came_of_it(daemon):
+    if not shutil.which("go"):
+        pytest.skip("no go here")
+    reply = daemon.execute("package pearl\n\nfunc Pearl() int { return 1 }\n", "go").json()
+    (compiler,), programs = deaths(daemon, reply["receipt"]["id"])
+    assert reply["status"] == "error" and "made no program" in reply["error"] and programs == [] and reply["exit_code"] is None, reply
+    assert cpu(reply["usage"]) == pytest.approx(compiler["cpu_us"] / 1e6, abs=1e-5) and cpu(reply["usage"]) > 0.02
+    assert reply["usage"]["wall_seconds"] == compiler["wall_ns"] / 1e9 and reply["tier"] == "container" and reply["strength"]["filesystem"]
+    assert daemon.get(f"/v1/history/{reply['receipt']['id']}").json()["cpu_seconds"] == pytest.approx(cpu(reply["usage"]), abs=1e-5)
 
 
 def test_what_was_compiled_is_billed_when_the_program_is_cancelled(daemon):
