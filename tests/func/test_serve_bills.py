@@ -226,7 +226,7 @@ def test_what_was_compiled_is_billed_though_no_program_came_of_it(daemon):
     reply = daemon.execute("package pearl\n\nfunc Pearl() int { return 1 }\n", "go").json()
     (compiler,), programs = deaths(daemon, reply["receipt"]["id"])
     assert reply["status"] == "error" and "made no program" in reply["error"] and programs == [] and reply["exit_code"] is None, reply
-    assert cpu(reply["usage"]) == pytest.approx(compiler["cpu_us"] / 1e6, abs=1e-5) and cpu(reply["usage"]) > 0.02
+    assert cpu(reply["usage"]) == pytest.approx(compiler["cpu_us"] / 1e6, abs=1e-5) and compiler["cpu_us"] > 0
     assert reply["usage"]["wall_seconds"] == compiler["wall_ns"] / 1e9 and reply["tier"] == "container" and reply["strength"]["filesystem"]
     assert daemon.get(f"/v1/history/{reply['receipt']['id']}").json()["cpu_seconds"] == pytest.approx(cpu(reply["usage"]), abs=1e-5)
 
