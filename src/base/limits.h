@@ -132,7 +132,7 @@
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
 /* So much of one is written at a time, if it comes in parts. */
-#define NC_BLOB_PART (1024U * 1024)
+#define NC_BLOB_PART (128U * 1024)
 /* Segments of a journal: a year of one a minute. */
 #define NC_SEGMENTS_MAX (512U * 1024)
 

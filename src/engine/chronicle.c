@@ -32,15 +32,15 @@
 
 struct waiting {
 	struct nc_execution *execution;
-	char *body;	       /* of the line, until it is sent */
-	char *times;	       /* of the line about performance, which nobody waits for */
-	unsigned int answers;  /* that are still to come; the last one is the receipt */
-	int error;	       /* the first that a blob met */
-	bool hopeless;	       /* it cannot be told */
-	bool large;	       /* the recorder is busy with its blobs for a while */
-	enum nc_stream stream; /* before which all that are large are kept */
-	uint64_t kept;	       /* bytes of that one */
-	bool is_part;	       /* it was asked to keep a part of it */
+	char *body;	      /* of the line, until it is sent */
+	char *times;	      /* of the line about performance, which nobody waits for */
+	unsigned int answers; /* that are still to come; the last one is the receipt */
+	int error;	      /* the first that a blob met */
+	bool hopeless;	      /* it cannot be told */
+	bool large;	      /* the recorder is busy with its blobs for a while */
+	unsigned int blob;    /* before which all that are large are kept */
+	uint64_t kept;	      /* bytes of that one */
+	bool is_part;	      /* it was asked to keep a part of it */
 	struct waiting *next;
 };
 
@@ -151,7 +151,7 @@ static void lose(struct nc_chronicle *chronicle)
 
 		waiting->answers = 0;
 		waiting->error = 0;
-		waiting->stream = 0;
+		waiting->blob = 0;
 		waiting->kept = 0;
 		waiting->is_part = false;
 		if (waiting->hopeless) { /* the last one that was tried */
@@ -243,25 +243,35 @@ static int send_blob(struct nc_chronicle *chronicle, struct waiting *waiting, co
 	return r;
 }
 
-/* Whether all of it was printed, and that is more than one part. */
-static bool has_parts(const struct nc_output *output)
+/* The blobs of an execution: the streams, by their numbers, and the code. */
+#define BLOB_CODE NC_STREAM_MAX
+
+/* The memory of one that is more than one part; -EBADF: it is not. */
+static int large_blob(const struct nc_execution *execution, unsigned int blob)
 {
-	return output->error == 0 && output->whole_fd >= 0 && output->bytes > NC_BLOB_PART;
+	const struct nc_step_state *said = nc_execution_last(execution);
+	const struct nc_output *output;
+
+	if (blob == BLOB_CODE)
+		return execution->code && strlen(execution->code) > NC_BLOB_PART
+			       ? execution->code_fd
+			       : -EBADF;
+	output = said ? &said->output[blob] : NULL;
+	return output && output->error == 0 && output->bytes > NC_BLOB_PART ? output->whole_fd
+									    : -EBADF;
 }
 
 /* Sends the next part of what is large, if there is one: 1; else 0. */
 static int send_part(struct nc_chronicle *chronicle, struct waiting *waiting)
 {
-	const struct nc_step_state *said = nc_execution_last(waiting->execution);
-	int r;
+	int fd = -EBADF, r;
 
-	while (said && waiting->stream < NC_STREAM_MAX &&
-		!has_parts(&said->output[waiting->stream]))
-		waiting->stream++;
-	if (!said || waiting->stream == NC_STREAM_MAX)
+	while (waiting->blob <= BLOB_CODE &&
+		(fd = large_blob(waiting->execution, waiting->blob)) < 0)
+		waiting->blob++;
+	if (fd < 0)
 		return 0;
-	r = nc_record_part(
-		chronicle->record, said->output[waiting->stream].whole_fd, waiting->kept);
+	r = nc_record_part(chronicle->record, fd, waiting->kept);
 	if (r < 0)
 		return r;
 	waiting->is_part = true;
@@ -279,10 +289,13 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 
 	if (r != 0)
 		return r < 0 ? r : 0;
-	r = code ? send_blob(chronicle, waiting, code, strlen(code), execution->code_fd) : -ENOMEM;
+	if (!code)
+		r = -ENOMEM;
+	else if (large_blob(execution, BLOB_CODE) < 0)
+		r = send_blob(chronicle, waiting, code, strlen(code), execution->code_fd);
 	for (enum nc_stream i = 0; r == 0 && said && i < NC_STREAM_MAX; i++)
 		if (said->output[i].error == 0 && said->output[i].bytes > 0 &&
-			!has_parts(&said->output[i]))
+			large_blob(execution, i) < 0)
 			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
 				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
@@ -358,7 +371,7 @@ static void go_on(struct nc_chronicle *chronicle, int error)
 	if (error == -EINPROGRESS) {
 		waiting->kept += NC_BLOB_PART;
 	} else {
-		waiting->stream++;
+		waiting->blob++;
 		waiting->kept = 0;
 	}
 	waiting->next = NULL;

@@ -6,11 +6,13 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include "base/fd.h"
+#include "engine/engine.h"
 
-#define PIECE (32U * 1024)
+#define PIECE (128U * 1024)
 /* The disk is that of the journal too, which wants to record how what runs has ended. */
 #define FREE_MIN (16ULL * 1024 * 1024)
 
@@ -69,6 +71,7 @@ static void write_piece(uv_work_t *work)
 	struct nc_spool *spool = work->data;
 	struct statvfs disk;
 
+	(void)setpriority(PRIO_PROCESS, 0, NC_ASIDE_NICE);
 	if (fstatvfs(spool->fd, &disk) < 0)
 		spool->error = -errno;
 	else if ((unsigned long long)disk.f_bavail * disk.f_frsize < FREE_MIN)

@@ -574,32 +574,35 @@ def test_the_recorder_is_locked_in(history):
             assert fields["Seccomp"] == "2"
 
 
+PART_SIZE = 128 << 10
+
+
 def part(offset):
     return message(PART, offset.to_bytes(8, "little"))
 
 
 def test_a_blob_in_parts(history):
     """Others are answered between two parts, a part out of turn is refused, and what is not finished leaves nothing."""
-    data = os.urandom((3 << 20) + 17)
+    data = os.urandom(3 * PART_SIZE + 17)
     digest = hashlib.sha256(data).hexdigest()
     with Recorder(history) as recorder:
         memory = sealed(data)
-        for offset in range(0, 3 << 20, 1 << 20):
+        for offset in range(0, 3 * PART_SIZE, PART_SIZE):
             recorder.send(part(offset), [memory])
             assert recorder.digest()[0] == errno.EINPROGRESS
             assert recorder.keep(b"small %d" % offset)[0] == 0
         assert not (history / "blobs" / digest[:2] / digest[2:]).exists()
-        recorder.send(part(1 << 20), [memory])
+        recorder.send(part(PART_SIZE), [memory])
         assert recorder.digest()[0] == errno.ESTALE
-        recorder.send(part(3 << 20), [memory])
+        recorder.send(part(3 * PART_SIZE), [memory])
         assert recorder.digest() == (0, digest)
         assert (history / "blobs" / digest[:2] / digest[2:]).read_bytes() == data
         usage = int((history / "usage").read_text())
-        for offset in range(0, 4 << 20, 1 << 20):  # the same again is kept once
+        for offset in range(0, 4 * PART_SIZE, PART_SIZE):  # the same again is kept once
             recorder.send(part(offset), [memory])
             last = recorder.digest()
         assert last == (0, digest) and int((history / "usage").read_text()) == usage
-        recorder.send(part(0), [sealed(bytes(2 << 20))])  # and never the second
+        recorder.send(part(0), [sealed(bytes(2 * PART_SIZE))])  # and never the second
         assert recorder.digest()[0] == errno.EINPROGRESS
     files = [path for path in (history / "blobs").rglob("*") if path.is_file()]
     assert len(files) == 4 and sum(path.stat().st_size for path in files) == int((history / "usage").read_text()), files

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 
 import pytest
 
@@ -110,6 +111,23 @@ def test_a_tenant_has_its_share_of_idempotency(fair):
                 rest += client.recv(65536)
     again = fair.execute("print(1)", key=fair.keys["modest"], headers={"Idempotency-Key": "mine"})
     assert again.headers.get("idempotency-replayed") == "true" and again.body == first.body
+
+
+def test_a_tenant_has_its_share_of_what_runs(tmp_path):
+    """Long jobs of one tenant in all places that it can get: the next one runs at once."""
+    with Daemon(tmp_path, "--no-warm", "--max-running", "4") as daemon:
+        keys = {name: daemon.key("--tenant", name, "--role", "execute") for name in ("greedy", "modest")}
+        daemon.get("/v1/version", key=keys["greedy"])
+        jobs = [daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 25", "limits": {"memory_mb": 64}}, key=keys["greedy"]).json()["id"] for _ in range(8)]
+        until = time.monotonic() + 20
+        states = []
+        while states.count("running") < 3 and time.monotonic() < until:
+            states = [daemon.get(f"/v1/jobs/{job}", key=keys["greedy"]).json()["state"] for job in jobs]
+        begun = time.monotonic()
+        assert daemon.execute("echo 1", "shell", key=keys["modest"]).json()["status"] == "success"
+        assert states.count("running") == 3 and time.monotonic() - begun < 20, states
+        for job in jobs:
+            daemon.ask("DELETE", f"/v1/jobs/{job}", key=keys["greedy"])
 
 
 def test_a_tenant_has_its_share_of_the_queue(tmp_path):
