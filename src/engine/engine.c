@@ -158,8 +158,8 @@ static bool may_run_more(
 	       (nc_share_allows(held->running, load->running, setup->max_running) &&
 		       (!setup->memory_bytes || nc_share_allows(held->memory_bytes,
 							load->memory_bytes, setup->memory_bytes)) &&
-		       (!setup->cpu_milli ||
-			       nc_share_allows(held->cpu_milli, load->cpu_milli, setup->cpu_milli)));
+		       (!setup->cpu_milli || nc_share_allows(held->cpu_milli, load->cpu_milli,
+						     setup->cpu_milli)));
 }
 
 /* Refused, cancelled or known: all that is left to do is the reply. */

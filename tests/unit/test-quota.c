@@ -38,8 +38,7 @@ static void without_quotas_all_may(void **state)
 		assert_int_equal(nc_quota_request(quotas, &config, "a", START, &refusal), 0);
 	assert_int_equal(nc_quota_check(quotas, &config, "a", &share, START, &refusal), 0);
 	/* but no more than the machine has */
-	assert_int_equal(
-		nc_quota_check(quotas, &config, "a", &beyond, START, &refusal), -ERANGE);
+	assert_int_equal(nc_quota_check(quotas, &config, "a", &beyond, START, &refusal), -ERANGE);
 	assert_string_equal(refusal.quota, "memory_mb");
 }
 
