@@ -23,6 +23,7 @@ struct met {
 	enum nc_reason reason;
 	uint16_t port;
 	uint64_t count;
+	uint64_t told; /* of the count: by nc_access_take_denials() */
 	char host[NC_HOST_TEXT_MAX + 1];
 	char object[NC_HOST_TEXT_MAX + 8];
 	char rule[NC_EGRESS_PATTERN_MAX + 1];
@@ -541,22 +542,40 @@ json_t *nc_access_usage(const struct nc_access *access)
 	return access && access->usage ? json_incref(access->usage) : json_null();
 }
 
+static int add_denial(json_t *list, const struct met *refused, uint64_t count)
+{
+	struct nc_denial denial = {.layer = "egress",
+		.rule = "network.allow",
+		.object = refused->object,
+		.count = count,
+		.message = nc_reason_text(refused->reason),
+		.allow_with = nc_reason_remedy(refused->reason),
+		.instead = "Pass the data in as `files` or `inputs`"};
+
+	(void)snprintf(denial.id, sizeof(denial.id), "%s", nc_reason_id(refused->reason));
+	return nc_denials_add(list, &denial);
+}
+
 int nc_access_denials(const struct nc_access *access, json_t *list)
 {
 	int r = 0;
 
-	for (size_t i = 0; access && r == 0 && i < access->refused.n; i++) {
-		const struct met *refused = &access->refused.met[i];
-		struct nc_denial denial = {.layer = "egress",
-			.rule = "network.allow",
-			.object = refused->object,
-			.count = refused->count,
-			.message = nc_reason_text(refused->reason),
-			.allow_with = nc_reason_remedy(refused->reason),
-			.instead = "Pass the data in as `files` or `inputs`"};
+	for (size_t i = 0; access && r == 0 && i < access->refused.n; i++)
+		r = add_denial(list, &access->refused.met[i], access->refused.met[i].count);
+	return r;
+}
 
-		(void)snprintf(denial.id, sizeof(denial.id), "%s", nc_reason_id(refused->reason));
-		r = nc_denials_add(list, &denial);
+int nc_access_take_denials(struct nc_access *access, json_t *list)
+{
+	int r = 0;
+
+	for (size_t i = 0; access && r == 0 && i < access->refused.n; i++) {
+		struct met *refused = &access->refused.met[i];
+
+		if (refused->count == refused->told)
+			continue;
+		r = add_denial(list, refused, refused->count - refused->told);
+		refused->told = refused->count;
 	}
 	return r;
 }

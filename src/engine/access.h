@@ -75,6 +75,9 @@ json_t *nc_access_usage(const struct nc_access *access);
 /* Appends what was refused, as denials. 0 or -ENOMEM. */
 int nc_access_denials(const struct nc_access *access, json_t *list);
 
+/* The same of what was refused since this was asked last. */
+int nc_access_take_denials(struct nc_access *access, json_t *list);
+
 /*
  * Every decision, counted by host, port and outcome, for the journal: `destinations`, and how many
  * were about others than these. null: there was no network. NULL: no memory.

@@ -50,6 +50,17 @@ static json_t *line_of(const struct nc_process *process, const json_t *told)
 	return body;
 }
 
+/* The network is the sandbox's: of those that run beside each other the one that ends first is told
+ * what was refused. */
+static void take_denials(struct nc_process *process)
+{
+	if (!process->denials)
+		process->denials = json_array();
+	if (!process->denials ||
+		nc_access_take_denials(process->sandbox->access, process->denials) < 0)
+		nc_engine_note(process->sandbox->all->setup.engine, "sandbox.command", NULL);
+}
+
 void nc_process_account(struct nc_process *process)
 {
 	struct nc_sandbox *sandbox = process->sandbox;
@@ -60,6 +71,8 @@ void nc_process_account(struct nc_process *process)
 
 	if (!process->unborn && !process->alerts)
 		process->alerts = nc_alerts_of_command(process);
+	if (!process->unborn)
+		take_denials(process);
 	told = nc_process_json(process, false);
 	process->uncounted = !gate->command_ended;
 	if (told && gate->command_ended)

@@ -278,3 +278,19 @@ def test_forks_beside_a_command_are_not_its_own(daemon):
     alone = {alert["id"] for alert in box.run(FORKS, timeout=30)["alerts"]}
     box.ask("DELETE")
     assert not any("fork" in kind for kind in kinds["calm"]) and any("fork" in kind for kind in alone), (kinds, alone)
+
+
+def test_refusals_of_the_network(daemon):
+    """They are the next ending command's: in its reply, the metrics and a line of kind security, once."""
+    before = metrics(daemon)
+    box = Sandbox(daemon, network={"allow": ["nowhere.invalid"]})
+    ask = "curl -s -o /dev/null http://other.invalid/; "
+    refused = [denial for denial in box.run(ask * 3 + "sleep 0.3")["denials"] if denial["layer"] == "egress"]
+    assert [(denial["id"], denial["object"], denial["count"]) for denial in refused] == [("network.not-listed", "other.invalid:80", 3)], refused
+    assert box.run("true")["denials"] == []
+    again = box.run(ask + "sleep 0.3")
+    assert [denial["count"] for denial in again["denials"]] == [1], again
+    lines = [entry for entry in journal(daemon) if entry["kind"] == "security" and entry["body"].get("id") == again["id"]]
+    box.ask("DELETE")
+    key = f'nacre_denials_total{{rule="{refused[0]["rule"]}",layer="egress"}}'
+    assert moved(daemon, before)[key] == 2 and len(lines) == 1, lines

@@ -368,7 +368,7 @@ def books(tmp_path_factory):
         keys = {name: daemon.key("--tenant", name, "--role", "execute") for name in TENANTS}
         keys["boss"] = daemon.key("--tenant", "boss", "--role", "admin")
         books, found = Books(daemon, keys), {}
-        books.load(2)
+        books.load(3)
         found["first"] = books.close_era("first")
         survivors = [books.running(tenant) for tenant in TENANTS for _ in range(2)]
         time.sleep(0.5)
@@ -391,7 +391,7 @@ def books(tmp_path_factory):
         sort_lines(found, books.entries)
         found["quota"] = spend_to_the_last_second(books, found)
         found["verify"] = daemon.get("/v1/audit/verify", key=keys["boss"]).json()
-    assert len(books.entries) >= 400 and daemon.code == 0
+    assert len(books.entries) >= 500 and daemon.code == 0
     return books, found
 
 
