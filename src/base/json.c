@@ -56,10 +56,16 @@ static int fault_at(const char *text, size_t at, const char *what, struct nacre_
 		err, -EINVAL, "Invalid JSON at line %zu, column %zu: %s", line, column, what);
 }
 
+/* Of each piece: a secret is short, and a buffer that had one has it at its beginning, with up to
+ * six bytes for each of its own; all of many megabytes would take a turn of the daemon's loop. */
+#define WIPED_MAX (32U * 1024)
+
 static void wipe_and_free(void *memory)
 {
+	const size_t size = memory ? malloc_usable_size(memory) : 0;
+
 	if (memory)
-		explicit_bzero(memory, malloc_usable_size(memory));
+		explicit_bzero(memory, size < WIPED_MAX ? size : WIPED_MAX);
 	free(memory);
 }
 

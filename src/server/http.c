@@ -496,7 +496,6 @@ static void begin_body(struct nc_exchange *exchange)
 	const char *length = nc_exchange_header(exchange, "Content-Length");
 
 	exchange->body.max = exchange->body_max;
-	exchange->body.wipes = true; /* it may bring secrets */
 	if (exchange->spools && setup->spool_fd >= 0 &&
 		(!length || strtoull(length, NULL, 10) > SPOOL_MIN))
 		exchange->spool = nc_spool_new(setup->loop, setup->spool_fd, on_spooled, exchange);

@@ -165,6 +165,7 @@ static size_t on_head(void *context, struct nc_exchange *exchange)
 	if (exchange->status == 0 && route && route->flags & NC_ROUTE_CREATES)
 		nc_replay_expect(exchange);
 	exchange->spools = route && route->flags & NC_ROUTE_SPOOLS;
+	exchange->body.wipes = route && route->flags & NC_ROUTE_JSON; /* it may bring secrets */
 	if (!route)
 		return 0;
 	return takes_nothing(route) ? NOTHING_MAX : route->body_max;

@@ -81,7 +81,7 @@ def test_steps_and_secrets(execute):
     reply = execute(steps=steps, policy="strict")
     assert (reply["status"], refused(reply)) == ("blocked", ["BASH_ENV"]), reply
     # any text makes Python read its input as a program
-    reply = execute(policy="strict", language="python", code="x = 1", secrets={"PYTHONINSPECT": {"value": "x", "host": "example.org"}})
+    reply = execute(policy="strict", language="python", code="x = 1", secrets={"PYTHONINSPECT": {"value": "sesame", "host": "example.org"}})
     assert (reply["status"], refused(reply)) == ("blocked", ["PYTHONINSPECT"]), reply
 
 
