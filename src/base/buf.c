@@ -7,15 +7,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/limits.h"
+
 void nc_buf_done(struct nc_buf *buf)
 {
-	if (buf->wipes && buf->data)
+	if (buf->wipes && buf->data && buf->capacity < NC_MAPPED_MIN)
 		explicit_bzero(buf->data, buf->capacity);
 	nc_freep(&buf->data);
 	*buf = (struct nc_buf){.max = buf->max, .wipes = buf->wipes};
 }
 
-/* As realloc(), which leaves copies behind. */
+/* As realloc(), which leaves copies behind of what is not mapped by itself. */
 static char *move(struct nc_buf *buf, size_t capacity)
 {
 	char *grown = malloc(capacity);
@@ -45,7 +47,8 @@ static int reserve(struct nc_buf *buf, size_t size)
 	capacity = buf->capacity ? buf->capacity : 64;
 	while (capacity < wanted)
 		capacity *= 2;
-	grown = buf->wipes ? move(buf, capacity) : realloc(buf->data, capacity);
+	grown = buf->wipes && buf->capacity < NC_MAPPED_MIN ? move(buf, capacity)
+							    : realloc(buf->data, capacity);
 	if (!grown)
 		return buf->error = -ENOMEM;
 	buf->data = grown;

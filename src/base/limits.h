@@ -131,6 +131,9 @@
 #define NC_RECORD_NOTES_MAX 1024U
 /* A blob of the history: what a box may print by default. */
 #define NC_BLOB_MAX (64U * 1024 * 1024)
+/* What is as large is mapped by itself in the daemon, moved without a copy and unmapped when freed.
+ */
+#define NC_MAPPED_MIN (4U * 1024 * 1024)
 /* So much of one is written at a time, if it comes in parts. */
 #define NC_BLOB_PART (128U * 1024)
 /* Segments of a journal: a year of one a minute. */

@@ -527,7 +527,7 @@ static void nothing(uv_work_t *work)
  */
 static void give_large_back(void)
 {
-	(void)mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+	(void)mallopt(M_MMAP_THRESHOLD, NC_MAPPED_MIN);
 	(void)mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
 }
 

@@ -167,3 +167,10 @@ def test_many_at_once(daemon):
         assert all(attack.result() in (200, 422, 503) for attack in attacks)
 
     quick(daemon, "many at once", all_of_them)
+
+
+def test_a_large_body_without_a_cache(tmp_path):
+    """It is kept in memory then, grows without being copied, and goes without being wiped byte by byte."""
+    with Daemon(tmp_path, "--no-cache") as one:
+        body = {"language": "python", "code": "print(1)", "files": {"a": "x" * 60 * MIB}}
+        assert quick(one, "60 MiB in memory", lambda: one.ask("POST", "/v1/execute", body, timeout=60)).json()["status"] == "success"
