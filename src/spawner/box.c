@@ -441,8 +441,10 @@ void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 
 static void kill_all(struct nc_box *box)
 {
-	if (box->frozen_ns > 0) /* or it would not notice */
+	if (box->frozen_ns > 0) { /* let go on before that, it would for a moment */
+		(void)nc_cgroup_kill(&box->group);
 		(void)nc_box_freeze(box, false);
+	}
 	nc_cgroup_unthrottle(&box->group);
 	/* process 1 takes the payload with it */
 	if (box->init_fd >= 0 && !box->stays)

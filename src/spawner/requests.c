@@ -344,17 +344,8 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 	return 0;
 }
 
-/* Everything that runs in a box: its own command and those beside it. */
-static void freeze_home(struct nc_spawner *spawner, uint64_t id, bool frozen)
-{
-	NC_EACH_BOX (&spawner->table, box) {
-		if ((box->state == NC_BOX_RUNS || box->state == NC_BOX_STAYS) &&
-			(box->end.id == id || box->home_id == id) && (frozen || box->frozen_ns > 0))
-			(void)nc_box_freeze(box, frozen); /* it stops when it can */
-	}
-}
-
-/* Safe: only boxes of this worker can be named; they are stopped, or go on. */
+/* Safe: only boxes of this worker can be named; they are stopped with all that runs in them, or go
+ * on. */
 static int handle_freeze(struct nc_spawner *spawner, struct nc_wire_in *in)
 {
 	uint64_t id = nc_wire_get_u64(in);
@@ -362,7 +353,10 @@ static int handle_freeze(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
-	freeze_home(spawner, id, frozen);
+	NC_EACH_BOX (&spawner->table, box)
+		if ((box->state == NC_BOX_RUNS || box->state == NC_BOX_STAYS) &&
+			(box->end.id == id || box->home_id == id) && (frozen || box->frozen_ns > 0))
+			(void)nc_box_freeze(box, frozen); /* it stops when it can */
 	return 0;
 }
 
@@ -413,7 +407,9 @@ static int handle_kill(struct nc_spawner *spawner, struct nc_wire_in *in)
 	box = nc_table_find(&spawner->table, id);
 	if (!box)
 		return 0;
-	freeze_home(spawner, id, false); /* or those in it would not notice */
+	NC_EACH_BOX (&spawner->table, guest)
+		if (guest->frozen_ns > 0 && guest->home_id == id)
+			nc_box_kill(guest, cause); /* or it would not notice */
 	nc_box_kill(box, cause);
 	/* nothing is left whose end could be waited for */
 	if (box->state == NC_BOX_DYING && box->payload_fd < 0 && box->init_fd < 0 &&
