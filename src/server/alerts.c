@@ -17,6 +17,8 @@
 #define TICKS 5U
 /* Samples of a minute. */
 #define RING (60U / TICKS + 1)
+/* Who is to be told of an alert waits so long for the disk at the most. */
+#define KEEP_TICKS 5U
 
 /* What rates are made from. */
 struct sample {
@@ -28,6 +30,7 @@ struct state {
 	char name[NC_REQUEST_NAME_MAX + 1];
 	uint64_t since_ns; /* of the measure being above; 0: it is not */
 	bool fires;
+	unsigned int untold; /* seconds for which who is to be told may still wait; 0: is told */
 	double value;
 	char changed[NC_CLOCK_STAMP_SIZE]; /* when it began or ceased to fire; "": never */
 };
@@ -218,13 +221,32 @@ static void judge(struct nc_alerts *alerts, const char *name, const struct nc_al
 		NC_LOG_TEXT("kind", labels[1]),
 		NC_LOG_TEXT("measure", nc_alert_measure_names[rule->measure.number]),
 		NC_LOG_INT("value_milli", (int64_t)(state->value * 1000)));
-	tell(alerts, state, rule);
+	state->untold = KEEP_TICKS;
+}
+
+/*
+ * Webhooks are told once the next daemon would know, so that it can tell that the alert is over if
+ * this one dies. A disk that hangs silences no alert.
+ */
+static void tell_webhooks(struct nc_alerts *alerts, const struct nc_map *rules)
+{
+	const bool is_behind = nc_tally_is_behind(alerts->server->tally);
+
+	for (size_t i = 0; i < rules->count; i++) {
+		struct state *state = state_of(alerts, rules->entries[i].name);
+
+		if (!state || state->untold == 0 || (is_behind && --state->untold > 0))
+			continue;
+		state->untold = 0;
+		tell(alerts, state, rules->entries[i].values);
+	}
 }
 
 void nc_alerts_tick(struct nc_alerts *alerts)
 {
 	const struct nc_map *rules = &alerts->server->config->serve.alerts;
 
+	tell_webhooks(alerts, rules);
 	if (alerts->ticks++ % TICKS != 0)
 		return;
 	take_sample(alerts);

@@ -77,7 +77,7 @@ static void exchange(struct nc_tally *tally)
 {
 	uint64_t more, lost = 0;
 	struct page now;
-	bool changed;
+	bool changed, failed;
 
 	uv_mutex_lock(&tally->data);
 	now = tally->page;
@@ -92,12 +92,13 @@ static void exchange(struct nc_tally *tally)
 		lost -= more; /* the next time */
 		more = 0;
 	}
-	tally->failed = changed && pwrite(tally->fd, now.firing, sizeof(now.firing),
-					   offsetof(struct page, firing)) < 0;
+	failed = changed && pwrite(tally->fd, now.firing, sizeof(now.firing),
+				    offsetof(struct page, firing)) < 0;
 	uv_mutex_lock(&tally->data);
+	tally->failed = failed;
 	tally->page.lost = lost;
 	tally->more_lost -= more;
-	tally->changed = tally->changed || tally->failed; /* the next time */
+	tally->changed = tally->changed || failed; /* the next time */
 	uv_mutex_unlock(&tally->data);
 }
 
@@ -167,6 +168,17 @@ uint64_t nc_tally_lost(const struct nc_tally *tally)
 	lost = own->page.lost + own->more_lost;
 	uv_mutex_unlock(&own->data);
 	return lost;
+}
+
+bool nc_tally_is_behind(const struct nc_tally *tally)
+{
+	struct nc_tally *own = (struct nc_tally *)(uintptr_t)tally;
+	bool behind;
+
+	uv_mutex_lock(&own->data);
+	behind = own->fd >= 0 && (own->works || (own->changed && !own->failed));
+	uv_mutex_unlock(&own->data);
+	return behind;
 }
 
 /* Only the loop writes names, so that it reads them without the lock. */

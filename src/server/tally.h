@@ -29,6 +29,9 @@ uint64_t nc_tally_lost(const struct nc_tally *tally);
 bool nc_tally_fires(const struct nc_tally *tally, const char *alert);
 void nc_tally_set(struct nc_tally *tally, const char *alert, bool fires);
 
+/* Whether something is still to be written, and may be yet. */
+bool nc_tally_is_behind(const struct nc_tally *tally);
+
 /* Once a second. */
 void nc_tally_tick(struct nc_tally *tally);
 
