@@ -225,15 +225,24 @@ static void tty_give_back(struct tty *tty)
 	tty->signal_fd = nc_fd_close(tty->signal_fd);
 }
 
+/* Whether we were started so that it does nothing, as by nohup. */
+static bool is_ignored(int signal)
+{
+	struct sigaction action;
+
+	return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 /* Signals that would end or stop us wait in a descriptor from now on. */
 static int tty_take(struct tty *tty, struct nacre_err *err)
 {
+	static const int signals[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGWINCH};
 	sigset_t ours;
 
 	(void)sigemptyset(&ours);
-	for (size_t i = 0; i < 6; i++)
-		(void)sigaddset(&ours,
-			(const int[]){SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGTSTP, SIGWINCH}[i]);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!is_ignored(signals[i]))
+			(void)sigaddset(&ours, signals[i]);
 	if (sigprocmask(SIG_BLOCK, &ours, NULL) < 0)
 		return nc_err_errno(err, -errno, "Block signals");
 	tty->signal_fd = signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK);

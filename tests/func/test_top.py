@@ -139,13 +139,14 @@ def test_bad_intervals(nacre, interval):
 class Terminal:
     """nacre top on a terminal of its own."""
 
-    def __init__(self, *options):
+    def __init__(self, *options, hangup=signal.SIG_DFL):
         self.ours, theirs = pty.openpty()
         self.before = termios.tcgetattr(theirs)
         self.theirs = theirs
         self.text = b""
         self.process = subprocess.Popen([NACRE, "top", "--interval", "100ms", *options], stdin=theirs, stdout=theirs,
-                                        stderr=theirs, start_new_session=True, env=environment("/nonexistent"))
+                                        stderr=theirs, start_new_session=True, env=environment("/nonexistent"),
+                                        preexec_fn=lambda: signal.signal(signal.SIGHUP, hangup))  # whatever this suite was started with
 
     def read_until(self, wanted, count=1):
         deadline = time.monotonic() + LONG
@@ -182,6 +183,15 @@ def test_terminal_is_given_back_after_a_signal(number):
     terminal.process.send_signal(number)
     assert terminal.end() == -number
     assert terminal.text.endswith(LEAVE)
+
+
+def test_who_is_started_to_ignore_a_signal_ignores_it():
+    terminal = Terminal(hangup=signal.SIG_IGN)
+    terminal.read_until(b"COMMAND")
+    terminal.process.send_signal(signal.SIGHUP)
+    terminal.read_until(b"COMMAND", terminal.text.count(b"COMMAND") + 2)
+    os.write(terminal.ours, b"q")
+    assert terminal.end() == 0
 
 
 def test_a_stop_is_not_obeyed_with_the_terminal_in_disorder():
