@@ -168,10 +168,10 @@ def test_cancelled_while_it_compiles(daemon):
     assert reply["status"] == "cancelled" and cpu(reply["usage"]) > 0.1 and reply["tier"] == "container", reply["usage"]
 
 
-# Nothing to do for the program, a second and more for its compiler.
+# Nothing to do for the program, half a second and more for its compiler.
 COSTLY = """\
 constexpr long sum(long seed) { long s = seed; for (long i = 0; i < 100000; i++) s += i ^ seed; return s; }
-constexpr long sums[] = {sum(1), sum(2), sum(3)};
+constexpr long sums[] = {sum(1), sum(2), sum(3), sum(4), sum(5), sum(6), sum(7), sum(8), sum(9), sum(10), sum(11), sum(12)};
 """
 DONE = "int main() { return sums[0] == 0; }\n"
 STAYS = "#include <unistd.h>\n#include <stdio.h>\nint main() { puts(\"burnt\"); fflush(stdout); sleep(60); return sums[0] == 0; }\n"
