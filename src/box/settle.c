@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "kernel/cgroup_box.h"
 
-const char *nc_tier_word(enum nc_box_tier tier)
-{
-	return tier == NC_BOX_PROCESS ? "process" : "container";
-}
-
 uint64_t nc_files_most(void)
 {
 	struct rlimit limit;
@@ -40,7 +35,7 @@ static int check_named(const struct nc_box_order *order, const struct nc_wish *w
 	};
 
 	for (size_t i = 0; i < NC_NAMED_MAX; i++) {
-		bool in_process = order->tier == NC_BOX_PROCESS;
+		bool in_process = order->tier == NC_TIER_PROCESS;
 
 		if (!wish->named[i])
 			continue;
@@ -74,7 +69,7 @@ static int check_floor(const struct nc_box_host *host, const struct nc_box_end *
 				"The floor wants %s=%s, and a %s box here has it %s (see: nacre "
 				"doctor)",
 				nc_property_names[i], nc_grade_names[floor[i]],
-				nc_tier_word(expected->tier), nc_grade_names[grades[i]]);
+				nc_tier_names[expected->tier], nc_grade_names[grades[i]]);
 	return 0;
 }
 
@@ -83,7 +78,7 @@ void nc_box_places(const struct nc_box_order *order, const struct nc_box_host *h
 {
 	unsigned long long id = order->id;
 
-	if (order->tier == NC_BOX_PROCESS) {
+	if (order->tier == NC_TIER_PROCESS) {
 		(void)snprintf(workspace, NC_PLACE_SIZE, "%s/%llu/workspace", host->scratch, id);
 		(void)snprintf(temporary, NC_PLACE_SIZE, "%s/%llu/tmp", host->scratch, id);
 	} else {
@@ -103,7 +98,7 @@ int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
 	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
 	int r;
 
-	if (order->tier == NC_BOX_CONTAINER && !host->user_ns)
+	if (order->tier == NC_TIER_CONTAINER && !host->user_ns)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"No user namespace can be had here, which a container box needs: see nacre "
 			"doctor for the fix, or take a weaker box with --tier process");
@@ -114,7 +109,7 @@ int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
 		return r;
 	/* what was expected must be so, or nothing runs */
 	order->landlock_min =
-		wish->floor[NC_STRENGTH_ACCESS] > NC_GRADE_NONE || order->tier == NC_BOX_PROCESS
+		wish->floor[NC_STRENGTH_ACCESS] > NC_GRADE_NONE || order->tier == NC_TIER_PROCESS
 			? (uint32_t)landlock
 			: 0;
 	if (wish->floor[NC_STRENGTH_SYSCALLS] == NC_GRADE_FULL)
@@ -162,7 +157,7 @@ static void add_node_heap(
 	char word[64];
 
 	if (place->memory_bytes == 0 ||
-		(place->tier == NC_BOX_CONTAINER && place->memory_bytes >= NODE_HEAP_MIN) ||
+		(place->tier == NC_TIER_CONTAINER && place->memory_bytes >= NODE_HEAP_MIN) ||
 		is_given(given, "NODE_OPTIONS="))
 		return;
 	(void)snprintf(word, sizeof(word), "NODE_OPTIONS=--max-old-space-size=%llu",

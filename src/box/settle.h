@@ -24,8 +24,6 @@ struct nc_wish {
 	enum nc_grade floor[NC_STRENGTH_MAX];
 };
 
-const char *nc_tier_word(enum nc_box_tier tier);
-
 /*
  * Completes an order: where it works, and what must be so or nothing runs. -EOPNOTSUPP with a
  * message where a limit that was named, or the floor, cannot be held. landlock is the ABI that is
@@ -65,7 +63,7 @@ struct nc_box_words nc_word_view(const struct nc_word_list *list);
 /* What a box has that its environment tells of. */
 struct nc_env_place {
 	const char *workspace, *temporary;
-	enum nc_box_tier tier;
+	enum nc_tier tier;
 	uint64_t memory_bytes; /* 0: nobody has to know */
 };
 

@@ -32,7 +32,7 @@ int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run, co
 			run->output_bytes > run->output_max, "limits", "hit", nc_outcome_hit(end),
 			"usage", nc_outcome_usage(end, run->output_bytes, run->birth_ns), "denials",
 			denials_json(end, denials), "strength", nc_outcome_strength(host, end),
-			"tier", nc_tier_word(end->tier)),
+			"tier", nc_tier_names[end->tier]),
 		true);
 }
 

@@ -127,7 +127,7 @@ static int read_tier(const struct nc_order_args *args, struct nc_run *run, struc
 		return 0;
 	if (!nc_streq(args->tier, "process"))
 		return wrong_value("tier", args->tier, "container or process", err);
-	run->order.tier = NC_BOX_PROCESS;
+	run->order.tier = NC_TIER_PROCESS;
 	if (args->image || args->bind.count > 0)
 		return nc_err_set(err, -EINVAL,
 			"Option '--%s': a process box has no mounts of its own; use --tier "

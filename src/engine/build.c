@@ -441,7 +441,7 @@ static int order_box(struct nc_build *build, const char *program,
 	int r;
 
 	*order = (struct nc_box_order){
-		.id = nc_hub_box_id(build->spec.hub), .limits = *limits, .tier = NC_BOX_CONTAINER};
+		.id = nc_hub_box_id(build->spec.hub), .limits = *limits, .tier = NC_TIER_CONTAINER};
 	order->limits.disk_bytes = disk_bytes;
 	order->limits.inodes = disk_bytes / 4096 + 1024;
 	order->limits.memory_bytes += disk_bytes;

@@ -560,7 +560,7 @@ void nc_chronicle_begin(struct nc_chronicle *chronicle, struct nc_execution *exe
 {
 	cleanup_json json_t *body = json_pack("{s:s, s:s, s:s, s:s}", "language",
 		execution->step[0].runtime ? execution->step[0].runtime->name : "unknown", "tier",
-		nc_tier_word(execution->tier), "tenant", execution->request.tenant, "request_id",
+		nc_tier_names[execution->tier], "tenant", execution->request.tenant, "request_id",
 		execution->request.id);
 	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 

@@ -36,7 +36,7 @@ static uint64_t met(const struct nc_box_end *end, enum nc_denial_limit limit)
 
 enum nc_denial_box nc_denials_box(const struct nc_box_end *end)
 {
-	if (end->tier == NC_BOX_CONTAINER)
+	if (end->tier == NC_TIER_CONTAINER)
 		return NC_DENIAL_IN_CONTAINER;
 	return end->alone ? NC_DENIAL_ALONE : NC_DENIAL_IN_PROCESS;
 }

@@ -547,7 +547,7 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 /* Whether an interpreter that waits will do for it; not a second time if that failed. */
 static bool can_take(const struct nc_execution *execution)
 {
-	return stage_of(execution)->packs && execution->tier == NC_BOX_CONTAINER &&
+	return stage_of(execution)->packs && execution->tier == NC_TIER_CONTAINER &&
 	       !execution->reach && execution->request.binds.count == 0 &&
 	       execution->environment.dir_fd < 0 && !execution->retried;
 }

@@ -89,7 +89,7 @@ struct nc_execution {
 	bool retried;		/* after a fault of our own, before its program began */
 	bool environment_built; /* for this execution */
 	struct nc_step_state step[NC_REQUEST_STEPS_MAX];
-	enum nc_box_tier tier;
+	enum nc_tier tier;
 	enum nc_verdict verdict; /* the worst of all steps */
 	bool alone;		 /* none of its programs needs a process beside its own */
 	const char *tier_reason;

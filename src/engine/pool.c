@@ -135,7 +135,7 @@ static void reset(struct zygote *zygote)
 	nc_buf_done(&zygote->env.buf);
 	zygote->argv = zygote->env = (struct nc_word_list)NC_WORD_LIST;
 	zygote->order = (struct nc_box_order){
-		.id = zygote->box_id, .tier = NC_BOX_CONTAINER, .limits = usual};
+		.id = zygote->box_id, .tier = NC_TIER_CONTAINER, .limits = usual};
 	(void)snprintf(zygote->order.dir, sizeof(zygote->order.dir), "/workspace");
 }
 
@@ -366,7 +366,7 @@ static void begin_waiter(struct waiter *waiter)
 	struct nc_pool *pool = waiter->pool;
 	struct nc_word_list env = NC_WORD_LIST;
 	struct nc_box_order order = {.id = nc_hub_box_id(pool->hub),
-		.tier = NC_BOX_CONTAINER,
+		.tier = NC_TIER_CONTAINER,
 		.flags = NC_ORDER_AHEAD | NC_ORDER_PACK,
 		.limits = usual,
 		.dir = "/workspace",
@@ -387,7 +387,7 @@ static void begin_waiter(struct waiter *waiter)
 	order.limits.memory_bytes = waiter->memory_bytes = pool->node_memory;
 	nc_env_fill(&env,
 		&(struct nc_env_place){
-			"/workspace", "/tmp", NC_BOX_CONTAINER, waiter->memory_bytes},
+			"/workspace", "/tmp", NC_TIER_CONTAINER, waiter->memory_bytes},
 		none);
 	order.env = nc_word_view(&env);
 	if (env.buf.error < 0 || nc_hub_start(pool->hub, &spec, &waiter->command, &err) < 0)

@@ -271,7 +271,7 @@ static int route(struct nc_execution *execution)
 			: has_decoys	   ? "Decoys need"
 			: has_binds	   ? "Binds need"
 					   : "Its risk asks for");
-	execution->tier = NC_BOX_CONTAINER;
+	execution->tier = NC_TIER_CONTAINER;
 	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_more) {
 		execution->tier_reason =
 			has_packages	   ? "its packages need more than the tier that was named"
@@ -281,12 +281,12 @@ static int route(struct nc_execution *execution)
 	} else if (wanted == NC_TIER_PROCESS && needs_container) {
 		execution->tier_reason = "its risk asks for more than the tier that was named";
 	} else if (wanted == NC_TIER_PROCESS) {
-		execution->tier = NC_BOX_PROCESS;
+		execution->tier = NC_TIER_PROCESS;
 		execution->tier_reason = "named in the request";
 	} else if (wanted == NC_TIER_CONTAINER) {
 		execution->tier_reason = "named in the request";
 	} else if (!has_container) {
-		execution->tier = NC_BOX_PROCESS;
+		execution->tier = NC_TIER_PROCESS;
 		execution->tier_reason = "no user namespace can be had here";
 	} else if (execution->verdict == NC_VERDICT_MICROVM) {
 		execution->tier_reason = "its risk asks for a microvm, which this version has not";
@@ -355,7 +355,7 @@ static int check_host(struct nc_execution *execution)
 
 	if (nc_settle(&order, &execution->wish, &setup->spawn->host, setup->landlock, &err) == 0)
 		return 0;
-	nc_denial_of_request(NC_DENIAL_FLOOR, nc_tier_word(execution->tier), &execution->refused);
+	nc_denial_of_request(NC_DENIAL_FLOOR, nc_tier_names[execution->tier], &execution->refused);
 	return nc_execution_fail(execution, "blocked", "%s", err.message);
 }
 

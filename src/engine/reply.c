@@ -491,7 +491,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		"id", nc_execution_name(execution), "status", status_of(execution), "error",
 		error_of(execution), "execution_time", (double)sum.usage.wall_ns / 1e9,
 		"resource_usage", resource_usage_json(&whole.usage), "tier",
-		end ? json_string(nc_tier_word(sum.tier)) : json_null(), "tier_reason",
+		end ? json_string(nc_tier_names[sum.tier]) : json_null(), "tier_reason",
 		execution->tier_reason ? json_string(execution->tier_reason) : json_null(),
 		"truncated", is_truncated(execution), "policy",
 		execution->terms ? execution->terms->policy : NULL, "risk",

@@ -59,7 +59,7 @@ static void make_key(struct nc_execution *execution)
 	nc_digest_text(digest, text ? text : "");
 	nc_digest_add(digest, &execution->limits, sizeof(execution->limits));
 	nc_digest_add(digest, &execution->output_max, sizeof(execution->output_max));
-	nc_digest_text(digest, nc_tier_word(execution->tier));
+	nc_digest_text(digest, nc_tier_names[execution->tier]);
 	for (size_t i = 0; i < execution->request.n_steps; i++)
 		nc_digest_program(digest, execution->step[i].runtime->version_argv[0]);
 	nc_digest_end(digest, execution->result_key);

@@ -144,7 +144,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	if (placeholders && sandbox->access)
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
-	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_BOX_CONTAINER};
+	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_TIER_CONTAINER};
 	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
 	if (r < 0)
 		return refuse(err, "limits");

@@ -558,7 +558,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 
 	reset(execution);
 	*order = (struct nc_box_order){.id = execution->box_id,
-		.tier = is_build(stage, execution) ? NC_BOX_CONTAINER : execution->tier,
+		.tier = is_build(stage, execution) ? NC_TIER_CONTAINER : execution->tier,
 		.flags = (stage->last ? 0U : NC_ORDER_STAY) | (stage->packs ? NC_ORDER_PACK : 0U)};
 	/* what is billed is what the spawner bears witness of under its name */
 	if (stage->kind == NC_STAGE_RUN || stage->kind == NC_STAGE_COMPILE)
@@ -583,7 +583,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		return nc_execution_fail(execution, "error",
 			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
 	stage_limits(execution, stage);
-	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_BOX_PROCESS && execution->alone)
+	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_TIER_PROCESS && execution->alone)
 		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
 	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
 		!execution->reach && execution->environment.dir_fd < 0 && !execution->took &&

@@ -46,8 +46,10 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
 {
 	static struct nc_cgroup_parent parent;
 	static struct nc_cgroup group = {.parent = &parent, .clone_fd = -EBADF};
-	struct nc_payload payload = {
-		.tier = NC_BOX_CONTAINER, .ahead = true, .box_fd = NC_AHEAD_FD, .built_fd = -EBADF};
+	struct nc_payload payload = {.tier = NC_TIER_CONTAINER,
+		.ahead = true,
+		.box_fd = NC_AHEAD_FD,
+		.built_fd = -EBADF};
 	struct nc_held held = {.channel_fd = NC_AHEAD_FD};
 	nc_buf_cleanup struct nc_buf words = NC_BUF(SAID_MAX);
 	const char *known = getenv(NC_AHEAD_VARIABLE);

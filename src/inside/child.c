@@ -319,7 +319,7 @@ static int set_limits(const struct nc_payload *payload, const struct nc_box_limi
 	if (!has_limit(payload->group, NC_CGROUP_CAN_MEMORY))
 		r = r < 0 ? r : set_limit_upto(RLIMIT_DATA, limits->memory_bytes);
 	/* its directories are the host's: no file at least grows beyond the limit */
-	if (payload->tier == NC_BOX_PROCESS)
+	if (payload->tier == NC_TIER_PROCESS)
 		r = r < 0 ? r : set_limit_upto(RLIMIT_FSIZE, limits->disk_bytes);
 	/* of one process, by the tick: only where nobody watches the time of all of them exactly */
 	time.rlim_max = time.rlim_cur + 1;
@@ -420,7 +420,7 @@ static bool shares_files(const struct nc_payload *payload)
  */
 static int load_filter(const struct nc_payload *payload, int landlock, int *listener_fd)
 {
-	enum nc_filter which = payload->tier == NC_BOX_PROCESS
+	enum nc_filter which = payload->tier == NC_TIER_PROCESS
 				       ? (payload->alone ? NC_FILTER_ALONE : NC_FILTER_PROCESS)
 			       : shares_files(payload) ? NC_FILTER_SHARED
 						       : NC_FILTER_CONTAINER;
@@ -440,7 +440,7 @@ static int load_filter(const struct nc_payload *payload, int landlock, int *list
 static int load_fence(const struct nc_payload *payload)
 {
 	const struct nc_fence *fence =
-		payload->tier == NC_BOX_CONTAINER ? &nc_fence_container : &nc_fence_process;
+		payload->tier == NC_TIER_CONTAINER ? &nc_fence_container : &nc_fence_process;
 
 	return nc_fence_payload(fence, payload->writable, payload->n_writable);
 }
@@ -702,7 +702,8 @@ static void enter_box(const struct nc_payload *payload, int channel)
 	/* a zygote's children enter other boxes, which only who is outside of one can */
 	const int spaces =
 		(payload->zygote ? 0 : CLONE_NEWUSER) | CLONE_NEWUTS |
-		(payload->tier == NC_BOX_CONTAINER ? CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC : 0);
+		(payload->tier == NC_TIER_CONTAINER ? CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC
+						    : 0);
 
 	if (payload->built_fd >= 0)
 		STEP(channel, "wait for the root", wait_for_root(payload->built_fd));
@@ -711,7 +712,7 @@ static void enter_box(const struct nc_payload *payload, int channel)
 	if (!payload->lent && payload->box_fd >= 0)
 		STEP(channel, "enter the box", checked(setns(payload->box_fd, spaces)));
 	/* its top is the group that the payload is in by now */
-	if (payload->tier == NC_BOX_CONTAINER)
+	if (payload->tier == NC_TIER_CONTAINER)
 		STEP(channel, "make a cgroup namespace", checked(unshare(CLONE_NEWCGROUP)));
 }
 
@@ -745,7 +746,7 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	enter_box(payload, held.channel_fd);
 	STEP(held.channel_fd, "close the spawner's descriptors",
 		keep_only(&held.channel_fd, -EBADF));
-	if (payload->tier == NC_BOX_CONTAINER)
+	if (payload->tier == NC_TIER_CONTAINER)
 		nc_told_open(&held.told);
 	if (payload->door) { /* while it may take that port */
 		int door_fd = open_door();

@@ -40,7 +40,7 @@ _Noreturn void nc_child_first(const struct nc_first *first);
 
 /* The payload of a box, forked by the spawner into the box's pid namespace if there is one. */
 struct nc_payload {
-	enum nc_box_tier tier;
+	enum nc_tier tier;
 	int box_fd; /* pidfd of the box's first process; -EBADF: there is none */
 	int channel_fd;
 	int other_fd; /* the spawner's end of the channel */

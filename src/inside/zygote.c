@@ -390,7 +390,7 @@ static int live(const struct nc_lend *lend, const int *fds, int n)
 {
 	struct nc_cgroup_parent parent = {.can = lend->can};
 	struct nc_cgroup group = {.parent = &parent, .clone_fd = -EBADF};
-	struct nc_payload payload = {.tier = NC_BOX_CONTAINER,
+	struct nc_payload payload = {.tier = NC_TIER_CONTAINER,
 		.lent = true,
 		.box_fd = fds[NC_LEND_USER],
 		.channel_fd = fds[NC_LEND_CHANNEL],

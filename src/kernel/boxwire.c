@@ -67,7 +67,7 @@ bool nc_box_target_ok(const char *target)
 
 bool nc_box_is_neutral(const struct nc_box_order *order)
 {
-	return order->tier == NC_BOX_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
+	return order->tier == NC_TIER_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
 	       order->home == 0 &&
 	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME |
 					NC_ORDER_ZYGOTE));
@@ -161,7 +161,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
 	get_words(in, &ret_order->env);
-	if (ret_order->argv.count == 0 || tier >= NC_BOX_TIER_MAX ||
+	if (ret_order->argv.count == 0 || tier >= NC_TIER_MAX ||
 		(ret_order->flags & ~(uint32_t)NC_ORDER_FLAGS) != 0 ||
 		ret_order->rows > UINT16_MAX || ret_order->columns > UINT16_MAX)
 		in->error = -EBADMSG;
@@ -264,7 +264,7 @@ void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 	for (size_t i = 0; i < 11; i++)
 		*fields[i] = nc_wire_get_u64(in);
 	end.n_denied = nc_wire_get_u32(in);
-	if (cause >= NC_CAUSE_MAX || tier >= NC_BOX_TIER_MAX || end.n_denied > NC_DENIED_MAX) {
+	if (cause >= NC_CAUSE_MAX || tier >= NC_TIER_MAX || end.n_denied > NC_DENIED_MAX) {
 		in->error = -EBADMSG;
 		return;
 	}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/tier_ids.h"
 #include "base/wire.h"
 
 #define NC_BOXWIRE_VERSION 7U
@@ -75,12 +76,6 @@ struct nc_box_words {
 	size_t count;
 };
 
-enum nc_box_tier {
-	NC_BOX_CONTAINER, /* namespaces and a root of its own */
-	NC_BOX_PROCESS,	  /* the host's tree, behind Landlock and the filter */
-	NC_BOX_TIER_MAX,
-};
-
 /* A directory or file of the host's: which of those that the spawner was started with. */
 struct nc_box_bind {
 	uint32_t index;
@@ -133,7 +128,7 @@ struct nc_box_order {
 	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
 	char name[NC_BOX_NAME_MAX + 1]; /* what the journal calls what runs in it; or "" */
 	struct nc_box_limits limits;
-	enum nc_box_tier tier;
+	enum nc_tier tier;
 	uint32_t flags;		/* enum nc_box_order_flag */
 	uint32_t landlock_min;	/* the least ABI that must hold it */
 	uint32_t rows, columns; /* of the terminal */
@@ -222,7 +217,7 @@ struct nc_box_end {
 	uint32_t signal;   /* that ended it, or 0 */
 	uint32_t landlock; /* the ABI that it was held by; 0: none */
 	bool reported;	   /* refused calls were reported */
-	enum nc_box_tier tier;
+	enum nc_tier tier;
 	bool pid_ns;	   /* it had a pid namespace: nothing of it can survive */
 	bool alone;	   /* it could make no processes, because nothing could have ended them */
 	uint32_t hit;	   /* enum nc_box_hit */

@@ -317,6 +317,6 @@ void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end 
 		full_or(host->cgroups & NC_CGROUP_CAN_PIDS, NC_GRADE_REDUCED);
 	ret_grades[NC_STRENGTH_IO] = NC_GRADE_NONE;
 	ret_grades[NC_STRENGTH_HYPERVISOR] = NC_GRADE_NONE;
-	if (end->tier == NC_BOX_PROCESS)
+	if (end->tier == NC_TIER_PROCESS)
 		weaken_process(host, end, ret_grades);
 }

@@ -113,7 +113,7 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 	/* those that an execution has which names none */
 	const struct nc_limit_values *usual = &setup->config->limits.language[NC_PYTHON];
 	struct nc_box_order order = {.id = nc_hub_box_id(hub),
-		.tier = host->user_ns ? NC_BOX_CONTAINER : NC_BOX_PROCESS,
+		.tier = host->user_ns ? NC_TIER_CONTAINER : NC_TIER_PROCESS,
 		.limits = {.memory_bytes = usual->memory_mb.number * MB,
 			.cpu_milli = usual->cpu_cores.number,
 			.wall_ms = 10000,

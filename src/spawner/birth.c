@@ -340,7 +340,7 @@ static int open_built(struct nc_box *box, struct nacre_err *err)
 
 int nc_birth_first(struct nc_nursery *nursery, struct nc_box *box, struct nacre_err *err)
 {
-	bool has_root = box->end.tier == NC_BOX_CONTAINER;
+	bool has_root = box->end.tier == NC_TIER_CONTAINER;
 	struct nc_root_spec spec = {.frame_fd = -EBADF, .image_fd = -EBADF};
 	int go[2] = {-EBADF, -EBADF}, report[2] = {-EBADF, -EBADF};
 	int r = make_pipes(go, report);
@@ -371,7 +371,7 @@ int nc_birth_read_first(struct nc_nursery *nursery, struct nc_box *box, struct n
 	(void)nc_cradle_clear(&nursery->cradle); /* this may be who is in there */
 	if (size != 1 || report[0] != 'r')
 		return nc_child_failed(report, size, &box->end.fail, err);
-	if (box->end.tier == NC_BOX_PROCESS)
+	if (box->end.tier == NC_TIER_PROCESS)
 		return 0;
 	/* nothing foreign has run in there yet, so the path is what we made it */
 	(void)snprintf(path, sizeof(path), "/proc/%d/root/workspace", (int)box->init_pid);
@@ -460,7 +460,7 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 	char dir[NC_BOX_DIR_MAX + 1];
 	size_t n = 0;
 
-	if (box->end.tier == NC_BOX_PROCESS) {
+	if (box->end.tier == NC_TIER_PROCESS) {
 		static const char *const names[] = {"workspace", "tmp"};
 
 		nc_scratch_path(&nursery->scratch, dir);

@@ -239,7 +239,7 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 	r = order ? nc_birth_take_ids(nursery, box, err) : 0;
 	if (r < 0)
 		return r;
-	if (box->end.tier == NC_BOX_PROCESS)
+	if (box->end.tier == NC_TIER_PROCESS)
 		return begin_process(nursery, box, err);
 	box->end.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
@@ -251,7 +251,7 @@ int nc_box_hasten(struct nc_nursery *nursery, struct nc_box *box, struct nacre_e
 	struct nacre_err ignored = {0};
 	int r;
 
-	if (box->state != NC_BOX_GROWING || box->end.tier != NC_BOX_CONTAINER)
+	if (box->state != NC_BOX_GROWING || box->end.tier != NC_TIER_CONTAINER)
 		return 0;
 	r = make_group(nursery, box, box, err);
 	/* a zygote is outside of the pid namespace: it would wait for a root that fails */
@@ -723,7 +723,7 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 		close_bill(box);
 	box->init_fd = nc_pidfd_end(box->init_fd);
 	close_bill(box);
-	if (box->cleaner_fd < 0 && box->end.tier == NC_BOX_PROCESS && box->scratch_made) {
+	if (box->cleaner_fd < 0 && box->end.tier == NC_TIER_PROCESS && box->scratch_made) {
 		if (!box->end.pid_ns && nc_box_group(box))
 			kill_group(box);
 		box->cleaner_fd = nc_scratch_clean(&nursery->scratch, box->end.id);

@@ -127,7 +127,7 @@ static bool limits_are_sane(const struct nc_box_limits *limits)
 
 static bool binds_are_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
-	if (order->n_binds > 0 && order->tier != NC_BOX_CONTAINER)
+	if (order->n_binds > 0 && order->tier != NC_TIER_CONTAINER)
 		return false;
 	for (size_t i = 0; i < order->n_binds; i++)
 		if (order->binds[i].index >= spawner->nursery.n_binds ||
@@ -172,10 +172,11 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, const struct nc_box
 		if (!is_stream(fds[n]))
 			return false;
 	if (order->flags & NC_ORDER_IMAGE)
-		if (order->tier != NC_BOX_CONTAINER || !is_good_directory(spawner, fds[n++], false))
+		if (order->tier != NC_TIER_CONTAINER ||
+			!is_good_directory(spawner, fds[n++], false))
 			return false;
 	for (size_t i = 0; i < order->n_layers; i++)
-		if (order->tier != NC_BOX_CONTAINER ||
+		if (order->tier != NC_TIER_CONTAINER ||
 			!is_good_directory(spawner, fds[n++], order->layer_writable[i]))
 			return false;
 	for (; n < spawner->packet.n_fds; n++)
@@ -207,14 +208,15 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 
 static bool order_is_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
-	return limits_are_sane(&order->limits) && order->dir[0] == '/' &&
-	       binds_are_sane(spawner, order) && descriptors_are_sane(spawner, order) &&
+	return order->tier <= NC_TIER_PROCESS && limits_are_sane(&order->limits) &&
+	       order->dir[0] == '/' && binds_are_sane(spawner, order) &&
+	       descriptors_are_sane(spawner, order) &&
 	       !((order->flags & NC_ORDER_FILES) &&
 		       (order->flags & (NC_ORDER_TTY | NC_ORDER_PACK))) &&
 	       !((order->flags & NC_ORDER_PACK) && (order->flags & NC_ORDER_TTY)) &&
-	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_BOX_CONTAINER) &&
+	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_TIER_CONTAINER) &&
 	       !((order->flags & NC_ORDER_ZYGOTE) &&
-		       (order->tier != NC_BOX_CONTAINER ||
+		       (order->tier != NC_TIER_CONTAINER ||
 			       order->flags & (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_TTY |
 						      NC_ORDER_KEEP | NC_ORDER_HOME))) &&
 	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&

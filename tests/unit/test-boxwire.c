@@ -12,7 +12,7 @@ static struct nc_box_order sample_order(void)
 		.home = 5,
 		.zygote = 9,
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
-		.tier = NC_BOX_PROCESS,
+		.tier = NC_TIER_PROCESS,
 		.flags = NC_ORDER_FLAGS,
 		.landlock_min = 6,
 		.rows = UINT16_MAX,
@@ -55,7 +55,7 @@ static void test_order_comes_back(void **state)
 	assert_int_equal(back.home, 5);
 	assert_int_equal(back.zygote, 9);
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
-	assert_int_equal(back.tier, NC_BOX_PROCESS);
+	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);
 	assert_int_equal(back.landlock_min, 6);
 	assert_int_equal(back.rows, UINT16_MAX);
@@ -109,7 +109,7 @@ static void test_too_many_words_are_refused(void **state)
 
 static void bad_tier(struct nc_box_order *order)
 {
-	order->tier = NC_BOX_TIER_MAX;
+	order->tier = NC_TIER_MAX;
 }
 
 static void bad_flags(struct nc_box_order *order)
@@ -229,7 +229,7 @@ static void test_neutral_orders(void **state)
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.n_layers = 1};
 	assert_false(nc_box_is_neutral(&order));
-	order = (struct nc_box_order){.tier = NC_BOX_PROCESS};
+	order = (struct nc_box_order){.tier = NC_TIER_PROCESS};
 	assert_false(nc_box_is_neutral(&order));
 }
 
@@ -309,7 +309,7 @@ static void test_end_comes_back(void **state)
 		.signal = 9,
 		.landlock = 7,
 		.reported = true,
-		.tier = NC_BOX_PROCESS,
+		.tier = NC_TIER_PROCESS,
 		.alone = true,
 		.hit = NC_HIT_DISK | NC_HIT_FILES,
 		.usage = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
@@ -334,7 +334,7 @@ static void test_end_comes_back(void **state)
 	assert_int_equal(back.signal, 9);
 	assert_int_equal(back.landlock, 7);
 	assert_true(back.reported && back.alone && !back.pid_ns);
-	assert_int_equal(back.tier, NC_BOX_PROCESS);
+	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.hit, NC_HIT_DISK | NC_HIT_FILES);
 	assert_memory_equal(&back.usage, &end.usage, sizeof(end.usage));
 	assert_int_equal(back.n_denied, 2);
@@ -345,7 +345,7 @@ static void test_end_comes_back(void **state)
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
 	out.buf.data[16] = NC_CAUSE_WALL;
-	out.buf.data[16 + 1 + 12 + 1] = NC_BOX_TIER_MAX; /* and cause, three numbers, a flag */
+	out.buf.data[16 + 1 + 12 + 1] = NC_TIER_MAX; /* and cause, three numbers, a flag */
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);

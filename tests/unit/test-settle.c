@@ -15,7 +15,7 @@ static const struct nc_box_host full = {.ranges = true,
 	.scratch = "/scratch"};
 static const struct nc_box_host bare = {.user_ns = true, .scratch = "/scratch"};
 
-static int settle(enum nc_box_tier tier, const struct nc_box_host *host, int named,
+static int settle(enum nc_tier tier, const struct nc_box_host *host, int named,
 	struct nc_box_order *order, struct nacre_err *err)
 {
 	struct nc_wish wish = {.names = names};
@@ -35,16 +35,16 @@ static void named_limits_are_held_or_refused(void **state)
 	for (int i = 0; i < NC_NAMED_MAX; i++) {
 		bool by_group = i <= NC_NAMED_CPU_TIME;
 
-		assert_int_equal(settle(NC_BOX_CONTAINER, &full, i, &order, &err), 0);
-		assert_int_equal(settle(NC_BOX_CONTAINER, &bare, i, &order, &err),
+		assert_int_equal(settle(NC_TIER_CONTAINER, &full, i, &order, &err), 0);
+		assert_int_equal(settle(NC_TIER_CONTAINER, &bare, i, &order, &err),
 			by_group ? -EOPNOTSUPP : 0);
 		if (by_group)
 			assert_int_equal(strncmp(err.message, names[i], 1), 0);
 		err = (struct nacre_err){0};
-		assert_int_equal(settle(NC_BOX_PROCESS, &full, i, &order, &err),
+		assert_int_equal(settle(NC_TIER_PROCESS, &full, i, &order, &err),
 			i >= NC_NAMED_DISK ? -EOPNOTSUPP : 0);
 		err = (struct nacre_err){0};
-		assert_int_equal(settle(NC_BOX_PROCESS, &bare, i, &order, &err), -EOPNOTSUPP);
+		assert_int_equal(settle(NC_TIER_PROCESS, &bare, i, &order, &err), -EOPNOTSUPP);
 		err = (struct nacre_err){0};
 	}
 }
@@ -55,11 +55,11 @@ static void the_place_depends_on_the_tier(void **state)
 	struct nacre_err err = {0};
 
 	(void)state;
-	assert_int_equal(settle(NC_BOX_CONTAINER, &full, -1, &order, &err), 0);
+	assert_int_equal(settle(NC_TIER_CONTAINER, &full, -1, &order, &err), 0);
 	assert_string_equal(order.dir, "/workspace");
 	assert_true(order.flags & NC_ORDER_MUST_PID_NS);
 	assert_int_equal(order.landlock_min, 0);
-	assert_int_equal(settle(NC_BOX_PROCESS, &full, -1, &order, &err), 0);
+	assert_int_equal(settle(NC_TIER_PROCESS, &full, -1, &order, &err), 0);
 	assert_string_equal(order.dir, "/scratch/7/workspace");
 	assert_int_equal(order.landlock_min, 5);
 }
@@ -72,16 +72,16 @@ static void a_container_needs_a_user_namespace(void **state)
 
 	(void)state;
 	host.user_ns = false;
-	assert_int_equal(settle(NC_BOX_CONTAINER, &host, -1, &order, &err), -EOPNOTSUPP);
+	assert_int_equal(settle(NC_TIER_CONTAINER, &host, -1, &order, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "user namespace"));
 	err = (struct nacre_err){0};
-	assert_int_equal(settle(NC_BOX_PROCESS, &host, -1, &order, &err), 0);
+	assert_int_equal(settle(NC_TIER_PROCESS, &host, -1, &order, &err), 0);
 	assert_false(order.flags & NC_ORDER_MUST_PID_NS);
 }
 
 static void the_floor_is_held(void **state)
 {
-	struct nc_box_order order = {.tier = NC_BOX_CONTAINER};
+	struct nc_box_order order = {.tier = NC_TIER_CONTAINER};
 	struct nc_wish wish = {.names = names};
 	struct nacre_err err = {0};
 
@@ -114,7 +114,7 @@ static void what_is_given_wins(void **state)
 	struct nc_word_list list = NC_WORD_LIST;
 
 	(void)state;
-	nc_env_fill(&list, &(struct nc_env_place){"/w", "/t", NC_BOX_CONTAINER, 0}, given);
+	nc_env_fill(&list, &(struct nc_env_place){"/w", "/t", NC_TIER_CONTAINER, 0}, given);
 	assert_int_equal(list.count, 7);
 	assert_true(has_word(&list, "HOME=/w"));
 	assert_true(has_word(&list, "TMPDIR=/t"));
@@ -135,11 +135,11 @@ static void node_is_told_its_heap(void **state)
 		const char *const *given;
 		bool told;
 	} cases[] = {
-		{{"/w", "/t", NC_BOX_CONTAINER, 256U << 20}, none, true},
-		{{"/w", "/t", NC_BOX_PROCESS, 256U << 20}, none, true},
-		{{"/w", "/t", NC_BOX_CONTAINER, 512U << 20}, none, false}, /* it sees that itself */
-		{{"/w", "/t", NC_BOX_CONTAINER, 0}, none, false},
-		{{"/w", "/t", NC_BOX_CONTAINER, 256U << 20}, own, false},
+		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, none, true},
+		{{"/w", "/t", NC_TIER_PROCESS, 256U << 20}, none, true},
+		{{"/w", "/t", NC_TIER_CONTAINER, 512U << 20}, none, false}, /* it sees that itself */
+		{{"/w", "/t", NC_TIER_CONTAINER, 0}, none, false},
+		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, own, false},
 	};
 
 	(void)state;

@@ -229,24 +229,24 @@ static void test_boxes(void **state)
 		{{.user_ns = true}, {.landlock = 1, .pid_ns = true}, "frfffrrrnrfnfn"},
 		{{.user_ns = true}, {.pid_ns = true}, "frfffrnrnrfnfn"},
 		{{.ranges = true, .user_ns = true, .cgroups = all},
-			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
 			"rffrrfffffrnfn"},
 		{{.user_ns = true},
-			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
 			"rrfrrffrnrrnfn"},
 		/* neither a pid namespace nor a group: alone, nothing can survive */
-		{{0}, {.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true, .alone = true},
+		{{0}, {.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .alone = true},
 			"rnrrrffrnrrnfn"},
 		/* a group that can kill, and one that cannot */
 		{{.ranges = true, .cgroups = all},
-			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true},
+			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true},
 			"rfrrrfffffrnfn"},
 		{{.ranges = true, .cgroups = all & ~(uint32_t)NC_CGROUP_CAN_KILL},
-			{.tier = NC_BOX_PROCESS, .landlock = 7, .reported = true},
+			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true},
 			"rfrrrfffffrnrn"},
 		/* before ABI 3 nothing is around files */
 		{{.user_ns = true},
-			{.tier = NC_BOX_PROCESS, .landlock = 2, .reported = true, .pid_ns = true},
+			{.tier = NC_TIER_PROCESS, .landlock = 2, .reported = true, .pid_ns = true},
 			"nrfrrfrrnrrnfn"},
 	};
 
