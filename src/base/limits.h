@@ -11,7 +11,7 @@
 #define NC_WIRE_FDS_MAX 16U
 
 /* Messages that a spawner has not taken yet; more are refused. */
-#define NC_SPAWN_MAIL_MAX 4096U
+#define NC_HOLDER_MAIL_MAX 4096U
 
 /* The same of the recorder: what begins and is noted, each of up to 64 KiB. */
 #define NC_RECORD_MAIL_MAX 1024U

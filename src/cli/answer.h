@@ -2,8 +2,8 @@
 #ifndef NC_ANSWER_H
 #define NC_ANSWER_H
 
-#include "box/run.h"
 #include "policy/denial.h"
+#include "tier/run.h"
 
 /*
  * Says on standard error why there was no run, and returns the exit code: the shell's habits, 127

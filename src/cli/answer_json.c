@@ -5,9 +5,9 @@
 
 #include "base/json.h"
 #include "box/outcome.h"
-#include "box/settle.h"
 #include "cli/answer.h"
 #include "engine/denials.h"
+#include "tier/settle.h"
 
 static json_t *denials_json(const struct nc_box_end *end, const json_t *more)
 {

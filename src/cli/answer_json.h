@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "box/run.h"
+#include "tier/run.h"
 
 /* Prints the answer as one JSON object, with further denials if there are. -errno: it is not all
  * there. */

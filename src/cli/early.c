@@ -5,7 +5,7 @@
  * nothing of the caller's but what the spawner opens itself forks here: the parent becomes
  * nacre-spawner at once, and builds a box while the child becomes the worker: nacre-exec
  * (src/cli/plain.c) if that is there and will do, else it goes on to _start, relocates twenty
- * megabytes, and reads the command line and the configuration as ever (see nc_spawn_start).
+ * megabytes, and reads the command line and the configuration as ever (see nc_holder_start).
  * Whatever is not plain, or does not work, is left to main, which does the same in its own time and
  * knows how to say what is wrong.
  *

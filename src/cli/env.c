@@ -152,7 +152,7 @@ static void say(const char *text)
 	nc_say(stderr, "nacre env: %s\n", text);
 }
 
-static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct nc_spawn *spawn,
+static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct nc_holder *holder,
 	int egress_fd, struct nacre_err *err)
 {
 	struct nc_hub *hub = NULL;
@@ -161,21 +161,21 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 	if (r < 0)
 		return r;
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_spawn_connect(spawn, err);
+	r = nc_holder_connect(holder, err);
 	if (r < 0)
 		return r;
 	r = uv_loop_init(&task->loop);
 	if (r == 0)
 		r = catch_signals(task);
 	if (r == 0)
-		r = nc_hub_new(&task->loop, spawn, &hub);
+		r = nc_hub_new(&task->loop, holder, &hub);
 	if (r == 0 && egress_fd >= 0) {
 		r = nc_network_new(&task->loop, egress_fd, &spec->network, err);
 		if (r < 0)
 			return r;
 	}
 	spec->hub = hub;
-	spec->host = &spawn->host;
+	spec->host = &holder->host;
 	spec->loop = &task->loop;
 	if (r == 0)
 		r = nc_build_start(spec, &task->build);
@@ -228,8 +228,8 @@ static void print_built(const json_t *answer)
 
 static int run_build(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	const struct nc_spawn_setup setup = {.ready = 1};
-	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	const struct nc_holder_setup setup = {.ready = 1};
+	cleanup_holder struct nc_holder holder = {.fd = -EBADF};
 	cleanup_environments struct nc_environments all = {0};
 	cleanup_json json_t *answer = NULL;
 	struct nc_build_spec spec = {.environments = &all,
@@ -255,9 +255,9 @@ static int run_build(const struct nc_cli *cli, int n_words, char **words, struct
 	if (r == 0 && nc_environments_have_index(&all, spec.language))
 		egress_fd = nc_outlet_start(say);
 	if (r == 0)
-		r = nc_spawn_start(&spawn, &setup, err);
+		r = nc_holder_start(&holder, &setup, err);
 	if (r == 0)
-		r = build_as_worker(&task, &spec, &spawn, egress_fd, err);
+		r = build_as_worker(&task, &spec, &holder, egress_fd, err);
 	answer = task.answer;
 	if (r < 0)
 		return r;

@@ -13,12 +13,12 @@
 #define ANSWER_MAX (64ULL << 20)
 
 /* A program that closes its input must not end us; a reader that leaves ends us as any filter. */
-static int run_quietly(struct nc_spawn *spawn, struct nc_run *task, struct nacre_err *err)
+static int run_quietly(struct nc_holder *holder, struct nc_run *task, struct nacre_err *err)
 {
 	int r;
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_run(spawn, task, err);
+	r = nc_run(holder, task, err);
 	(void)signal(SIGPIPE, SIG_DFL);
 	if (r == -EPIPE)
 		(void)raise(SIGPIPE);
@@ -29,11 +29,11 @@ static int run_quietly(struct nc_spawn *spawn, struct nc_run *task, struct nacre
  * A spawner that was begun before us answers while it prepares the box: woken on the processor of
  * the box's first process, we would hold that up.
  */
-static int greet(const struct nc_exec *exec, struct nc_spawn *spawn, struct nacre_err *err)
+static int greet(const struct nc_exec *exec, struct nc_holder *holder, struct nacre_err *err)
 {
 	cpu_set_t had;
 	bool stays = exec->begun_fd > 0 && nc_processor_stay(&had);
-	int r = nc_spawn_connect(spawn, err);
+	int r = nc_holder_connect(holder, err);
 
 	if (stays)
 		(void)nc_processor_roam(&had); /* what we had cannot be refused */
@@ -41,8 +41,8 @@ static int greet(const struct nc_exec *exec, struct nc_spawn *spawn, struct nacr
 }
 
 /* The unprivileged half: no file is needed any more, only bytes that a stranger wrote are moved. */
-static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, struct nc_order *order,
-	struct nacre_err *err)
+static int run_as_worker(const struct nc_exec *exec, struct nc_holder *holder,
+	struct nc_order *order, struct nacre_err *err)
 {
 	struct nc_terminal terminal = {.fd = -EBADF, .resized_fd = -EBADF};
 	int landlock = nc_fence_all();
@@ -50,11 +50,11 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, str
 
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
-	r = greet(exec, spawn, err);
+	r = greet(exec, holder, err);
 	if (r == 0 && exec->prepare)
 		r = exec->prepare(&order->run, err);
 	if (r == 0)
-		r = nc_order_settle(exec->args, &spawn->host, landlock, order, err);
+		r = nc_order_settle(exec->args, &holder->host, landlock, order, err);
 	if (r < 0)
 		return r;
 	if (exec->args->tty) {
@@ -64,7 +64,7 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, str
 		nc_terminal_size(&terminal, &order->run.order.rows, &order->run.order.columns);
 		order->run.terminal = &terminal;
 	}
-	r = run_quietly(spawn, &order->run, err);
+	r = run_quietly(holder, &order->run, err);
 	nc_terminal_give_back(&terminal);
 	order->run.terminal = NULL;
 	return r;
@@ -72,10 +72,10 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_spawn *spawn, str
 
 int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct nacre_err *err)
 {
-	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	cleanup_holder struct nc_holder holder = {.fd = -EBADF};
 	cleanup_order struct nc_order order = {0};
 	struct nc_run *task = &order.run;
-	struct nc_spawn_setup setup;
+	struct nc_holder_setup setup;
 	int r = nc_order_read(exec->args, exec->config, words, n_words, &order, err);
 
 	if (r < 0)
@@ -87,17 +87,17 @@ int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct n
 		task->output_max < ANSWER_MAX ? task->output_max : ANSWER_MAX;
 	if (order.in_rw_bind && !exec->collects)
 		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
-	setup = (struct nc_spawn_setup){.begun_fd = exec->begun_fd,
+	setup = (struct nc_holder_setup){.begun_fd = exec->begun_fd,
 		.begun_parent = exec->begun_parent,
 		.ready = nc_box_is_neutral(&task->order) && !exec->prepare ? 1 : 0,
 		.binds = order.bind_fd,
 		.n_binds = order.n_bind_fds,
 		.witness_fd = -EBADF};
-	r = nc_spawn_start(&spawn, &setup, err);
+	r = nc_holder_start(&holder, &setup, err);
 	if (r == 0)
-		r = run_as_worker(exec, &spawn, &order, err);
+		r = run_as_worker(exec, &holder, &order, err);
 	if (r == 0)
-		r = exec->answer(&spawn.host, task, words[0], err);
+		r = exec->answer(&holder.host, task, words[0], err);
 	nc_buf_done(&task->output);
 	nc_buf_done(&task->error);
 	return r;

@@ -8,7 +8,7 @@ struct nc_exec {
 	const struct nc_order_args *args;
 	const struct nc_config *config;
 	bool collects; /* output is kept for the answer, and not passed on */
-	/* as in struct nc_spawn_setup */
+	/* as in struct nc_holder_setup */
 	int begun_fd;
 	pid_t begun_parent;
 	/* what else the order needs, in the worker; or NULL */

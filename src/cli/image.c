@@ -370,17 +370,17 @@ static int lock_in(int store_fd, struct nacre_err *err)
 }
 
 /* The unprivileged half: has a box fill the staging directory, and gives the result its name. */
-static int fill_and_commit(struct import *import, struct nc_spawn *spawn, struct nacre_err *err)
+static int fill_and_commit(struct import *import, struct nc_holder *holder, struct nacre_err *err)
 {
 	struct nc_run *run = &import->order.run;
 	int landlock = lock_in(import->store_fd, err);
-	int r = landlock < 0 ? landlock : nc_spawn_connect(spawn, err);
+	int r = landlock < 0 ? landlock : nc_holder_connect(holder, err);
 
 	if (r == 0)
-		r = nc_order_settle(&import->args, &spawn->host, landlock, &import->order, err);
+		r = nc_order_settle(&import->args, &holder->host, landlock, &import->order, err);
 	(void)signal(SIGPIPE, SIG_IGN); /* a box that ends does not read its input to the end */
 	if (r == 0)
-		r = nc_run(spawn, run, err);
+		r = nc_run(holder, run, err);
 	if (r == 0)
 		r = judge(run, err);
 	if (r == 0)
@@ -393,7 +393,7 @@ static int fill_and_commit(struct import *import, struct nc_spawn *spawn, struct
 	return r;
 }
 
-static int import_as_worker(struct import *import, struct nc_spawn *spawn, const sigset_t *caught,
+static int import_as_worker(struct import *import, struct nc_holder *holder, const sigset_t *caught,
 	struct nacre_err *err)
 {
 	cleanup_close int signal_fd = signalfd(-1, caught, SFD_CLOEXEC);
@@ -401,7 +401,7 @@ static int import_as_worker(struct import *import, struct nc_spawn *spawn, const
 
 	import->order.run.cancel_fd = signal_fd;
 	if (r == 0)
-		r = fill_and_commit(import, spawn, err);
+		r = fill_and_commit(import, holder, err);
 	left = nc_staging_close(import->store_fd, false, &import->stage);
 	if (left < 0)
 		nc_say(stderr, "nacre image import: Left for the next import to remove: %s: %s\n",
@@ -411,12 +411,12 @@ static int import_as_worker(struct import *import, struct nc_spawn *spawn, const
 
 static int run_import(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	cleanup_holder struct nc_holder holder = {.fd = -EBADF};
 	nc_cleanup(import_done) struct import import = {.source_fd = -EBADF,
 		.store_fd = -EBADF,
 		.stage = {.dir_fd = -EBADF},
 		.order = {.run = {.image_fd = -EBADF}}};
-	struct nc_spawn_setup setup = {.binds = import.order.bind_fd, .witness_fd = -EBADF};
+	struct nc_holder_setup setup = {.binds = import.order.bind_fd, .witness_fd = -EBADF};
 	sigset_t caught;
 	int r;
 
@@ -440,12 +440,12 @@ static int run_import(const struct nc_cli *cli, int n_words, char **words, struc
 	if (r < 0)
 		return r;
 	setup.n_binds = import.order.n_bind_fds;
-	r = nc_spawn_start(&spawn, &setup, err);
+	r = nc_holder_start(&holder, &setup, err);
 	if (r < 0) {
 		(void)nc_staging_close(import.store_fd, import.ranges, &import.stage);
 		return r; /* the first error counts */
 	}
-	return import_as_worker(&import, &spawn, &caught, err);
+	return import_as_worker(&import, &holder, &caught, err);
 }
 
 /* Opens the store for a verb that needs no box, and leaves all privilege. */

@@ -2,9 +2,9 @@
 #ifndef NC_ORDER_H
 #define NC_ORDER_H
 
-#include "box/run.h"
-#include "box/settle.h"
 #include "cli/cli.h"
+#include "tier/run.h"
+#include "tier/settle.h"
 
 /* The options that describe a box, as they were given; NULL: not at all. */
 struct nc_order_args {

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "box/hub.h"
+#include "tier/hub.h"
 
 struct nc_dial;
 

@@ -19,11 +19,11 @@
 #include "base/limits.h"
 #include "base/say.h"
 #include "base/text.h"
-#include "box/terminal.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "server/dial.h"
 #include "server/websocket.h"
+#include "tier/terminal.h"
 
 #define BLOCK 16384
 #define MESSAGE_MAX (2U * 1024 * 1024)

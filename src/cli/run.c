@@ -408,7 +408,7 @@ static void say(const char *text)
 }
 
 /* The unprivileged half. */
-static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
+static int run_as_worker(struct nc_holder *holder, const struct nc_config *config,
 	struct nc_book *policies, struct nc_request *request, int input_fd, int cache_fd,
 	const struct nc_environments *environments, struct nc_record *record, int egress_fd,
 	struct task *task, struct nacre_err *err)
@@ -420,7 +420,7 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	const int stores[] = {cache_fd, environments->store_fd};
 	struct nc_network *network = NULL;
 	struct nc_engine_setup setup = {.loop = &task->loop,
-		.spawn = spawn,
+		.holder = holder,
 		.config = config,
 		.policies = policies,
 		.policy = arg_policy && nc_book_is_path(arg_policy) ? arg_policy : NULL,
@@ -443,7 +443,7 @@ static int run_as_worker(struct nc_spawn *spawn, const struct nc_config *config,
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_spawn_connect(spawn, err);
+	r = nc_holder_connect(holder, err);
 	if (r < 0)
 		return r;
 	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)
@@ -670,9 +670,9 @@ static int open_environments(struct nc_environments *all, const struct nc_config
 
 static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
-	struct nc_spawn_setup setup = {.ready = 1, .witness_fd = -EBADF};
+	struct nc_holder_setup setup = {.ready = 1, .witness_fd = -EBADF};
 	cleanup_record struct nc_record record = {.fd = -EBADF};
-	cleanup_spawn struct nc_spawn spawn = {.fd = -EBADF};
+	cleanup_holder struct nc_holder holder = {.fd = -EBADF};
 	cleanup_request struct nc_request request = {0};
 	cleanup_book struct nc_book *policies = NULL;
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF, outbox_fd = -EBADF;
@@ -715,12 +715,12 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (request.network.mode > NC_NETWORK_NONE || request.network.access ||
 		request.network.allow.count > 0 || request.packages.count > 0)
 		egress_fd = nc_outlet_start(say);
-	r = nc_spawn_start(&spawn, &setup, err);
+	r = nc_holder_start(&holder, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);
 	if (r == 0)
-		r = run_as_worker(&spawn, cli->config, policies, &request, input_fd, cache_fd,
+		r = run_as_worker(&holder, cli->config, policies, &request, input_fd, cache_fd,
 			&environments, &record, egress_fd, &task, err);
 	return r < 0 ? r : finish(task.reply, outbox_fd, err);
 }

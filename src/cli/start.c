@@ -22,7 +22,7 @@
 
 void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 {
-	*start = (struct nc_start){.spawn = {.fd = -EBADF},
+	*start = (struct nc_start){.holder = {.fd = -EBADF},
 		.cache_fd = -EBADF,
 		.record_fd = -EBADF,
 		.egress_fd = -EBADF,
@@ -35,7 +35,7 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 void nc_start_done(struct nc_start *start)
 {
 	(void)nc_fd_close(start->egress_fd);
-	nc_spawn_done(&start->spawn);
+	nc_holder_done(&start->holder);
 	nc_record_done(&start->record);
 	nc_environments_close(&start->environments);
 	nc_book_free(start->policies);
@@ -142,7 +142,7 @@ void nc_start_bequeath(const struct nc_start *start, struct nc_heirs *heirs)
 int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
 	const struct nc_config *config, struct nc_heirs *heirs, struct nacre_err *err)
 {
-	int r = nc_spawn_resume(&start->spawn, err);
+	int r = nc_holder_resume(&start->holder, err);
 
 	if (r == 0)
 		r = read_all(start, args, config, err);
@@ -157,7 +157,7 @@ int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
 
 int nc_start_split(struct nc_start *start, struct nacre_err *err)
 {
-	int r = nc_spawn_start(&start->spawn, &start->setup, err);
+	int r = nc_holder_start(&start->holder, &start->setup, err);
 
 	start->setup.witness_fd = nc_fd_close(start->setup.witness_fd);
 	if (r == 0)
@@ -193,7 +193,7 @@ void nc_start_end_network(struct nc_start *start)
 
 struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_config *config)
 {
-	return (struct nc_engine_setup){.spawn = &start->spawn,
+	return (struct nc_engine_setup){.holder = &start->holder,
 		.config = config,
 		.policies = start->policies,
 		.cache_fd = start->cache_fd,

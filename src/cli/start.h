@@ -8,7 +8,7 @@
 #include "engine/engine.h"
 #include "engine/environment.h"
 #include "policy/book.h"
-#include "tier/spawn.h"
+#include "tier/holder.h"
 #include "watch/record.h"
 
 /* The options that both have, as they were given; NULL: not at all. */
@@ -45,7 +45,7 @@ struct nc_start_args {
 struct nc_start {
 	uint64_t running, queued, memory_bytes, cpu_milli; /* the bounds */
 	bool ranges;
-	struct nc_spawn spawn;
+	struct nc_holder holder;
 	int cache_fd;  /* or -EBADF */
 	int record_fd; /* of the recorder, until nc_start_split() */
 	struct nc_record record;
@@ -55,7 +55,7 @@ struct nc_start {
 	struct nc_network *network; /* or NULL */
 	struct nc_environments environments;
 	struct nc_book *policies;
-	struct nc_spawn_setup setup;
+	struct nc_holder_setup setup;
 	void (*say)(const char *text);
 };
 
@@ -76,7 +76,7 @@ void nc_start_bequeath(const struct nc_start *start, struct nc_heirs *heirs);
 int nc_start_resume(struct nc_start *start, const struct nc_start_args *args,
 	const struct nc_config *config, struct nc_heirs *heirs, struct nacre_err *err);
 
-/* Splits off the spawner: see nc_spawn_start(). What returns has no privilege any more. */
+/* Splits off the spawner: see nc_holder_start(). What returns has no privilege any more. */
 int nc_start_split(struct nc_start *start, struct nacre_err *err);
 
 /* Greets the recorder of record_fd, if there is one; nc_start_split() does so too. */

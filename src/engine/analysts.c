@@ -16,9 +16,9 @@
 #include "base/meeting.h"
 #include "base/text.h"
 #include "base/wire.h"
-#include "box/poll.h"
 #include "engine/analyst.h"
 #include "policy/portable.h"
+#include "tier/poll.h"
 
 /* Children at once: those who only wait cost some hundred KiB each. */
 #define CHILDREN_MIN 3U

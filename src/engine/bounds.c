@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "box/settle.h"
 #include "policy/book.h"
+#include "tier/settle.h"
 
 #define MB (1024ULL * 1024)
 

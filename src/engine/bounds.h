@@ -3,8 +3,8 @@
 #ifndef NC_BOUNDS_H
 #define NC_BOUNDS_H
 
-#include "box/settle.h"
 #include "engine/request.h"
+#include "tier/settle.h"
 
 struct nc_terms;
 

@@ -25,12 +25,12 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "box/outcome.h"
-#include "box/settle.h"
 #include "config/host.h"
 #include "egress/client.h"
 #include "engine/access.h"
 #include "engine/installer.h"
 #include "runtime/runtime.h"
+#include "tier/settle.h"
 
 #define MB (1024ULL * 1024)
 

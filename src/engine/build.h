@@ -2,8 +2,8 @@
 #ifndef NC_BUILD_H
 #define NC_BUILD_H
 
-#include "box/hub.h"
 #include "engine/environment.h"
+#include "tier/hub.h"
 
 struct nc_build;
 struct nc_network;

@@ -22,8 +22,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/text.h"
-#include "box/poll.h"
 #include "engine/access.h"
+#include "tier/poll.h"
 
 /* Code, output, error and the line. */
 #define ANSWERS_EACH 4U

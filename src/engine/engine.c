@@ -517,7 +517,7 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 {
 	struct nc_engine *engine = calloc(1, sizeof(*engine));
 	uv_idle_t *turn = calloc(1, sizeof(*turn));
-	int r = engine && turn ? nc_hub_new(setup->loop, setup->spawn, &engine->hub) : -ENOMEM;
+	int r = engine && turn ? nc_hub_new(setup->loop, setup->holder, &engine->hub) : -ENOMEM;
 
 	if (r < 0) {
 		free(engine);
@@ -532,7 +532,7 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	if (setup->record)
 		r = nc_chronicle_new(setup->loop, setup->record, setup->record_returns, on_written,
 			setup->say, &engine->chronicle);
-	if (r == 0 && setup->warm && setup->spawn->host.user_ns)
+	if (r == 0 && setup->warm && setup->holder->host.user_ns)
 		r = nc_pool_new(setup->loop, engine->hub, &setup->config->serve, setup->meminfo_fd,
 			setup->say, &engine->pool);
 	if (r < 0)

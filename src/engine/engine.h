@@ -11,9 +11,9 @@
 #include <jansson.h>
 #include <uv.h>
 
-#include "box/hub.h"
 #include "config/config.h"
 #include "engine/request.h"
+#include "tier/hub.h"
 
 struct nc_book;
 struct nc_record;
@@ -28,8 +28,8 @@ struct nc_binds;
 
 struct nc_engine_setup {
 	uv_loop_t *loop;
-	struct nc_spawn *spawn; /* greeted */
-	int landlock;		/* the ABI that holds us, and will hold boxes */
+	struct nc_holder *holder; /* greeted */
+	int landlock;		  /* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
 	struct nc_book *policies; /* that requests may name */
 	const char *policy;	  /* of requests that name none; NULL: the configured one */

@@ -626,7 +626,7 @@ static int start_build(struct nc_execution *execution, enum nc_language language
 	const struct nc_build_spec spec = {.environments = setup->environments,
 		.loop = setup->loop,
 		.hub = nc_engine_hub(execution->engine),
-		.host = &setup->spawn->host,
+		.host = &setup->holder->host,
 		.network = setup->network,
 		.landlock = setup->landlock,
 		.tenant = execution->request.tenant,

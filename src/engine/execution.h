@@ -3,7 +3,6 @@
 #define NC_EXECUTION_H
 
 #include "base/id.h"
-#include "box/settle.h"
 #include "box/unpack.h"
 #include "engine/access.h"
 #include "engine/build.h"
@@ -16,6 +15,7 @@
 #include "policy/threat.h"
 #include "runtime/node.h"
 #include "runtime/runtime.h"
+#include "tier/settle.h"
 
 /* What a reply holds of one stream. */
 #define NC_INLINE_MAX (1U << 20)

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "base/wire.h"
-#include "box/poll.h"
+#include "tier/poll.h"
 
 /* It only reads some files before it says so. */
 #define WELCOME_MS 10000

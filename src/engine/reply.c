@@ -482,7 +482,7 @@ static json_t *environment_json(const struct nc_execution *execution)
 json_t *nc_execution_reply(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = nc_execution_last(execution);
-	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->spawn->host;
+	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->holder->host;
 	const struct nc_box_end *end = last_end(execution);
 	struct nc_box_end sum = total(execution), whole = bill(execution, &sum);
 	cleanup_json json_t *reply = json_pack(

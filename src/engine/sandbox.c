@@ -47,7 +47,7 @@ struct nc_stats_wait {
 
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox)
 {
-	return nc_engine_setup(sandbox->all->setup.engine)->spawn->host.cgroups != 0;
+	return nc_engine_setup(sandbox->all->setup.engine)->holder->host.cgroups != 0;
 }
 
 /* Its life is its own; how long each command may take is what a policy may bound. */
@@ -87,7 +87,7 @@ static int fill_env(struct nc_sandbox *sandbox)
 	const char *list[NC_REQUEST_ENV_MAX + 64] = {NULL};
 	size_t n = 0;
 
-	nc_box_places(&sandbox->order, &engine->spawn->host, workspace, temporary);
+	nc_box_places(&sandbox->order, &engine->holder->host, workspace, temporary);
 	nc_access_words(sandbox->access, workspace, &words);
 	for (size_t i = 0; i < env->count; i++)
 		nc_buf_addf(&words, "%s=%s%c", env->pair[i].name, env->pair[i].value, '\0');
@@ -124,7 +124,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 
 	if (r < 0)
 		return refuse(err, "policy");
-	if (!engine->spawn->host.user_ns)
+	if (!engine->holder->host.user_ns)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
 			"doctor)");
@@ -145,7 +145,8 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
 	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_TIER_CONTAINER};
-	r = nc_settle(&sandbox->order, &sandbox->wish, &engine->spawn->host, engine->landlock, err);
+	r = nc_settle(
+		&sandbox->order, &sandbox->wish, &engine->holder->host, engine->landlock, err);
 	if (r < 0)
 		return refuse(err, "limits");
 	sandbox->order.limits = sandbox->limits;
@@ -646,7 +647,7 @@ int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
 
-	if (!(engine->spawn->host.cgroups & NC_CGROUP_CAN_FREEZE))
+	if (!(engine->holder->host.cgroups & NC_CGROUP_CAN_FREEZE))
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Nothing can be stopped here: no control group can be frozen");
 	sandbox->paused = paused;

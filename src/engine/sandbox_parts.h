@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/id.h"
-#include "box/settle.h"
 #include "engine/access.h"
 #include "engine/ledger.h"
 #include "engine/output.h"
@@ -12,6 +11,7 @@
 #include "engine/sandbox_spec.h"
 #include "policy/book.h"
 #include "policy/threat.h"
+#include "tier/settle.h"
 
 /* Processes of one sandbox that run at once, and that have ended and are still known. */
 #define NC_SANDBOX_RUNNING_MAX 32U

@@ -612,7 +612,7 @@ static int add_end(const struct nc_process *process, json_t *object)
 	if (ran)
 		r |= json_object_set_new(object, "strength",
 			nc_outcome_strength(
-				&nc_engine_setup(process->sandbox->all->setup.engine)->spawn->host,
+				&nc_engine_setup(process->sandbox->all->setup.engine)->holder->host,
 				end));
 	if (ran)
 		r |= json_object_set_new(object, "usage",

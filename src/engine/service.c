@@ -18,10 +18,10 @@
 #include "base/base64.h"
 #include "base/frame.h"
 #include "base/text.h"
-#include "box/poll.h"
 #include "engine/execution.h"
 #include "policy/book.h"
 #include "policy/json.h"
+#include "tier/poll.h"
 
 #define CHUNK 65536
 #define REFUSE_MS 1000

@@ -59,7 +59,7 @@ static void find_paths(
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 
-	nc_box_places(&execution->order, &setup->spawn->host, paths->workspace, paths->temporary);
+	nc_box_places(&execution->order, &setup->holder->host, paths->workspace, paths->temporary);
 	(void)snprintf(paths->source, sizeof(paths->source), "%s/%s", paths->workspace,
 		step ? step->source : "");
 	/* steps of a workflow have a program each */
@@ -566,7 +566,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 			stage->kind == NC_STAGE_RUN ? "" : NC_BOX_OF_COMPILER);
 	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
 	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
-		&setup->spawn->host, setup->landlock, &err);
+		&setup->holder->host, setup->landlock, &err);
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
 	for (size_t i = 0;

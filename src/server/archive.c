@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/limits.h"
-#include "box/poll.h"
+#include "tier/poll.h"
 
 #define CHUNK 65536
 #define WAITING_MAX 256U

@@ -20,10 +20,10 @@
 #include "base/meeting.h"
 #include "base/pidfd.h"
 #include "base/wire.h"
-#include "box/poll.h"
 #include "kernel/caps.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
+#include "tier/poll.h"
 
 #define CERTIFIER_FD 3
 #define PLACE_FD 4

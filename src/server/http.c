@@ -26,12 +26,12 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "box/poll.h"
 #include "engine/owner.h"
 #include "server/linger.h"
 #include "server/links.h"
 #include "server/reply.h"
 #include "server/spool.h"
+#include "tier/poll.h"
 
 #define SWEEP_MS 500
 /* A longer body goes to a file. */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "box/poll.h"
+#include "tier/poll.h"
 
 #define EACH_NS (3 * NC_NS_PER_S)
 #define MOST 64U

@@ -12,8 +12,8 @@
 #include "base/fd.h"
 #include "base/parse.h"
 #include "base/text.h"
-#include "box/poll.h"
 #include "server/tls.h"
+#include "tier/poll.h"
 
 #define BACKLOG 512
 /* Clients that are taken before others have their turn. */

@@ -8,9 +8,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "box/settle.h"
 #include "engine/bounds.h"
 #include "engine/work.h"
+#include "tier/settle.h"
 
 #define FRESH_NS (5 * NC_NS_PER_S)
 #define MB (1ULL << 20)
@@ -108,7 +108,7 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 {
 	static const char program[] = "true", path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 	const struct nc_engine_setup *setup = nc_engine_setup(ready->engine);
-	const struct nc_box_host *host = &setup->spawn->host;
+	const struct nc_box_host *host = &setup->holder->host;
 	struct nc_hub *hub = nc_engine_hub(ready->engine);
 	/* those that an execution has which names none */
 	const struct nc_limit_values *usual = &setup->config->limits.language[NC_PYTHON];

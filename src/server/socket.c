@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "box/poll.h"
 #include "server/reply.h"
 #include "server/server.h"
+#include "tier/poll.h"
 
 #define BLOCK 16384
 /* A command is at most 32 KiB, with its environment; input comes in pieces. */

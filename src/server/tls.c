@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/text.h"
-#include "box/poll.h"
+#include "tier/poll.h"
 
 #define BLOCK 16384
 

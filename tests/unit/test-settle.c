@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "box/settle.h"
+#include "tier/settle.h"
 #include "kernel/cgroup_box.h"
 
 static const char *const names[NC_NAMED_MAX] = {"m", "c", "t", "p", "d", "i"};

@@ -1,6 +1,6 @@
 /* The unprivileged side's view of the spawner: orders out, events in. */
-#ifndef NC_SPAWN_H
-#define NC_SPAWN_H
+#ifndef NC_HOLDER_H
+#define NC_HOLDER_H
 
 #include <sys/types.h>
 
@@ -8,7 +8,7 @@
 #include "base/mail.h"
 #include "kernel/boxwire.h"
 
-struct nc_spawn {
+struct nc_holder {
 	int fd; /* readable when an event waits */
 	struct nc_box_host host;
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
@@ -18,7 +18,7 @@ struct nc_spawn {
 };
 
 /* What the spawner is started with. */
-struct nc_spawn_setup {
+struct nc_holder_setup {
 	/* a spawner that was begun before, which knows nothing of all below; 0 or less: none */
 	int begun_fd;	    /* taken over */
 	pid_t begun_parent; /* whose child we are, as long as it lives */
@@ -45,42 +45,42 @@ struct nc_spawn_setup {
  * rights must have been opened before. -errno only before the fork, or before privilege is dropped
  * where the spawner was begun before.
  */
-int nc_spawn_start(
-	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err);
+int nc_holder_start(
+	struct nc_holder *holder, const struct nc_holder_setup *setup, struct nacre_err *err);
 
 /* In a worker that was started again: takes the place of the one before. */
-int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err);
+int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err);
 
 /* Greets the spawner. -ECONNRESET without a message: it is gone, and has said why. */
-int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err);
-void nc_spawn_done(struct nc_spawn *spawn);
+int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err);
+void nc_holder_done(struct nc_holder *holder);
 
-#define cleanup_spawn nc_cleanup(nc_spawn_done)
+#define cleanup_holder nc_cleanup(nc_holder_done)
 
 /*
  * Orders a box (NC_BOX_RUN), or a command in one that stays (NC_BOX_NEXT), with the descriptors
  * that nc_box_order_fds describes, which stay the caller's. -E2BIG: arguments and environment are
  * too long.
  */
-int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
+int nc_holder_order(struct nc_holder *holder, enum nc_box_message type,
 	const struct nc_box_order *order, const int *fds, struct nacre_err *err);
 
-int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause);
-int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal);
+int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause);
+int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal);
 
 /* Stops everything that runs in it, or lets it go on. */
-int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen);
+int nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen);
 
 /* What does it use now? */
-int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id);
+int nc_holder_ask(struct nc_holder *holder, uint64_t id);
 
 /* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
-int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n);
+int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n);
 
 /* The end of a kept box has been taken note of. */
-int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id);
+int nc_holder_forget(struct nc_holder *holder, uint64_t id);
 
-struct nc_spawn_event {
+struct nc_holder_event {
 	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
 	uint64_t id;
 	uint64_t birth_ns; /* STARTED */
@@ -95,6 +95,6 @@ struct nc_spawn_event {
 };
 
 /* Waits for an event. -ECONNRESET: the spawner is gone. */
-int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event);
+int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_event);
 
 #endif

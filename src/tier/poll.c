@@ -1,5 +1,5 @@
 /* A descriptor on the event loop. */
-#include "box/poll.h"
+#include "tier/poll.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 #include <uv.h>
 
-#include "tier/spawn.h"
+#include "tier/holder.h"
 
 struct nc_hub;
 struct nc_command;
@@ -53,7 +53,7 @@ struct nc_command_spec {
 };
 
 /* Takes over the greeted spawner, which must outlive it. */
-int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub);
+int nc_hub_new(uv_loop_t *loop, struct nc_holder *holder, struct nc_hub **ret_hub);
 
 /* Everything that still runs is told that the spawner is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);
@@ -62,7 +62,7 @@ void nc_hub_free(struct nc_hub *hub);
  */
 struct nc_adoption {
 	uint64_t id, home;
-	int terminal_fd, stream_fd[3]; /* as in struct nc_spawn_event */
+	int terminal_fd, stream_fd[3]; /* as in struct nc_holder_event */
 };
 
 /* What is told of boxes that no command waits for. Either may be NULL. */

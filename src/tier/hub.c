@@ -6,7 +6,7 @@
  * open is somebody's outside, and is given up after a while. Whoever is called back may order the
  * next command from within the call.
  */
-#include "box/hub.h"
+#include "tier/hub.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "box/poll.h"
+#include "tier/poll.h"
 
 #define CHUNK NC_COMMAND_PENDING_MAX
 /* Everything in the box is dead: who else could still write? */
@@ -55,7 +55,7 @@ struct nc_command {
 
 struct nc_hub {
 	uv_loop_t *loop;
-	struct nc_spawn *spawn;
+	struct nc_holder *holder;
 	struct nc_poll *poll;
 	struct nc_command *commands;
 	struct nc_hub_watch watch;
@@ -77,7 +77,7 @@ static void close_input(struct nc_command *command)
 	command->source_poll = nc_poll_free(command->source_poll);
 	/* the spawner keeps it open too, for the next worker */
 	if (command->input_fd >= 0 && command->kept && !command->terminal && !command->ended)
-		(void)nc_spawn_signal(command->hub->spawn, command->box_id, 0);
+		(void)nc_holder_signal(command->hub->holder, command->box_id, 0);
 	command->input_fd = nc_fd_close(command->input_fd);
 }
 
@@ -115,14 +115,14 @@ static void command_done(struct nc_command *command)
 	struct nc_command_spec spec = command->spec;
 	struct nc_box_end end = command->end;
 	struct nacre_err failure = command->failure;
-	struct nc_spawn *spawn = command->forgets ? command->hub->spawn : NULL;
+	struct nc_holder *holder = command->forgets ? command->hub->holder : NULL;
 	uint64_t output_bytes = command->output_bytes, box_id = command->box_id;
 
 	command_free(command); /* first: the next command of the box may be ordered from within */
 	spec.ended(spec.context, &end, output_bytes, failure.code < 0 ? &failure : NULL);
 	/* after that: who dies in between leaves it to the next worker to be told again */
-	if (spawn)
-		(void)nc_spawn_forget(spawn, box_id);
+	if (holder)
+		(void)nc_holder_forget(holder, box_id);
 }
 
 /* Whether it is over; then command is gone. */
@@ -184,7 +184,7 @@ static void on_output(void *context, int events)
 	if (command->output_bytes > spec->output_max && !command->killed) {
 		command->killed = true;
 		/* if it cannot be told, it is gone, and its end comes */
-		(void)nc_spawn_kill(command->hub->spawn, command->box_id, NC_CAUSE_OUTPUT);
+		(void)nc_holder_kill(command->hub->holder, command->box_id, NC_CAUSE_OUTPUT);
 	}
 	if (room > 0)
 		spec->printed(spec->context, side->stream, chunk,
@@ -427,8 +427,8 @@ static int send_order(struct nc_command *command, int theirs[4], struct nacre_er
 		fds[n++] = command->from_fd[NC_STREAM_OUTPUT];
 		fds[n++] = command->from_fd[NC_STREAM_ERROR];
 	}
-	return nc_spawn_order(
-		command->hub->spawn, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);
+	return nc_holder_order(
+		command->hub->holder, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);
 }
 
 /* The master of its terminal is both its output and its input. */
@@ -564,7 +564,7 @@ int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned 
 void nc_command_signal(struct nc_command *command, int signal)
 {
 	if (command->started)
-		(void)nc_spawn_signal(command->hub->spawn, command->box_id, signal);
+		(void)nc_holder_signal(command->hub->holder, command->box_id, signal);
 	else if (signal > 0 && signal <= 64)
 		command->signals |= 1ULL << (signal - 1);
 }
@@ -605,17 +605,17 @@ void nc_command_disown(struct nc_command *command)
 
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
 {
-	(void)nc_spawn_freeze(hub->spawn, box_id, frozen);
+	(void)nc_holder_freeze(hub->holder, box_id, frozen);
 }
 
 void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 {
-	(void)nc_spawn_ask(hub->spawn, box_id);
+	(void)nc_holder_ask(hub->holder, box_id);
 }
 
 void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n)
 {
-	(void)nc_spawn_ready(hub->spawn, zygote, n);
+	(void)nc_holder_ready(hub->holder, zygote, n);
 }
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
@@ -625,17 +625,17 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 
 void nc_command_cancel(struct nc_command *command)
 {
-	(void)nc_spawn_kill(command->hub->spawn, command->box_id, NC_CAUSE_CANCEL);
+	(void)nc_holder_kill(command->hub->holder, command->box_id, NC_CAUSE_CANCEL);
 }
 
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
 {
-	(void)nc_spawn_kill(hub->spawn, box_id, NC_CAUSE_CANCEL);
+	(void)nc_holder_kill(hub->holder, box_id, NC_CAUSE_CANCEL);
 }
 
 uint32_t nc_hub_unadopted(const struct nc_hub *hub)
 {
-	return hub->poll ? hub->spawn->n_adopted : 0;
+	return hub->poll ? hub->holder->n_adopted : 0;
 }
 
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context)
@@ -678,14 +678,14 @@ static void close_adoption(struct nc_adoption *adoption)
 }
 
 /* A box that no command waits for: one that stays, or was dropped, or was there before us. */
-static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
+static void on_other(struct nc_hub *hub, const struct nc_holder_event *event)
 {
 	struct nc_adoption adoption = {event->id, event->home, event->terminal_fd,
 		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
 
 	if (event->type == NC_BOX_ADOPT) {
-		if (hub->spawn->n_adopted > 0)
-			hub->spawn->n_adopted--;
+		if (hub->holder->n_adopted > 0)
+			hub->holder->n_adopted--;
 		if (hub->last_id < event->id)
 			hub->last_id = event->id;
 		if (hub->watch.adopted)
@@ -697,11 +697,11 @@ static void on_other(struct nc_hub *hub, const struct nc_spawn_event *event)
 	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
 		if (hub->watch.gone)
 			hub->watch.gone(hub->watch.context, event->id);
-		(void)nc_spawn_forget(hub->spawn, event->id); /* if it was kept */
+		(void)nc_holder_forget(hub->holder, event->id); /* if it was kept */
 	}
 }
 
-static void on_started(struct nc_command *command, const struct nc_spawn_event *event)
+static void on_started(struct nc_command *command, const struct nc_holder_event *event)
 {
 	const struct nc_command_spec *spec = &command->spec;
 
@@ -723,18 +723,18 @@ static void on_started(struct nc_command *command, const struct nc_spawn_event *
 static void on_spawner(void *context, int events)
 {
 	struct nc_hub *hub = context;
-	struct nc_spawn_event event;
+	struct nc_holder_event event;
 	struct nc_command *command;
 	int r;
 
-	if (events & UV_WRITABLE && nc_mail_flush(&hub->spawn->mail, hub->spawn->fd)) {
+	if (events & UV_WRITABLE && nc_mail_flush(&hub->holder->mail, hub->holder->fd)) {
 		nc_poll_set(hub->poll, UV_READABLE);
 		if (hub->sent)
 			hub->sent(hub->sent_context);
 	}
 	if (!(events & ~UV_WRITABLE))
 		return;
-	r = nc_spawn_receive(hub->spawn, &event);
+	r = nc_holder_receive(hub->holder, &event);
 	if (r == -EAGAIN)
 		return;
 	if (r < 0) {
@@ -774,7 +774,7 @@ static void on_spawner(void *context, int events)
 
 bool nc_hub_is_behind(const struct nc_hub *hub)
 {
-	return hub->spawn->mail.first;
+	return hub->holder->mail.first;
 }
 
 void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context)
@@ -792,22 +792,22 @@ static void on_mail(void *context)
 		nc_poll_set(hub->poll, UV_READABLE | UV_WRITABLE);
 }
 
-int nc_hub_new(uv_loop_t *loop, struct nc_spawn *spawn, struct nc_hub **ret_hub)
+int nc_hub_new(uv_loop_t *loop, struct nc_holder *holder, struct nc_hub **ret_hub)
 {
 	struct nc_hub *hub = calloc(1, sizeof(*hub));
 	int r;
 
 	if (!hub)
 		return -ENOMEM;
-	*hub = (struct nc_hub){.loop = loop, .spawn = spawn, .last_id = spawn->last_id};
-	r = nc_poll_new(loop, spawn->fd, UV_READABLE, on_spawner, hub, &hub->poll);
+	*hub = (struct nc_hub){.loop = loop, .holder = holder, .last_id = holder->last_id};
+	r = nc_poll_new(loop, holder->fd, UV_READABLE, on_spawner, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);
 		return r;
 	}
-	spawn->mail.max = NC_SPAWN_MAIL_MAX;
-	spawn->mail.waits = on_mail;
-	spawn->mail.context = hub;
+	holder->mail.max = NC_HOLDER_MAIL_MAX;
+	holder->mail.waits = on_mail;
+	holder->mail.context = hub;
 	*ret_hub = hub;
 	return 0;
 }
@@ -817,6 +817,6 @@ void nc_hub_free(struct nc_hub *hub)
 	if (!hub)
 		return;
 	lose_all(hub);
-	hub->spawn->mail.waits = NULL;
+	hub->holder->mail.waits = NULL;
 	free(hub);
 }

@@ -5,7 +5,7 @@
  * ours that is slow makes the program wait on its full pipe. At the end the pipes are drained for a
  * moment, since everything in the box is dead by then and nobody can hold them open for long.
  */
-#include "box/run.h"
+#include "tier/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +74,7 @@ static void feed_input(struct nc_run *run, struct pump *pump)
 }
 
 /* Passes on what is within the limit; what is beyond is counted and dropped. */
-static int take_output(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, int *from,
+static int take_output(struct nc_holder *holder, struct nc_run *run, struct pump *pump, int *from,
 	int to, struct nc_buf *buf)
 {
 	char chunk[CHUNK];
@@ -93,8 +93,8 @@ static int take_output(struct nc_spawn *spawn, struct nc_run *run, struct pump *
 	run->output_bytes += (uint64_t)n;
 	if (run->output_bytes > run->output_max && !pump->killed) {
 		pump->killed = true;
-		(void)nc_spawn_kill(
-			spawn, run->order.id, NC_CAUSE_OUTPUT); /* gone: its end comes */
+		(void)nc_holder_kill(
+			holder, run->order.id, NC_CAUSE_OUTPUT); /* gone: its end comes */
 	}
 	if (to >= 0)
 		return nc_fd_write_all(to, chunk, good);
@@ -121,10 +121,10 @@ static int take_terminal(struct nc_run *run, struct pump *pump, int terminal_fd)
 	return pump->to_input < 0 ? pump->to_input : 0;
 }
 
-static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump)
+static int take_event(struct nc_holder *holder, struct nc_run *run, struct pump *pump)
 {
-	struct nc_spawn_event event;
-	int r = nc_spawn_receive(spawn, &event);
+	struct nc_holder_event event;
+	int r = nc_holder_receive(holder, &event);
 
 	if (r < 0)
 		return r;
@@ -146,11 +146,11 @@ static int take_event(struct nc_spawn *spawn, struct nc_run *run, struct pump *p
 	return 0;
 }
 
-static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, int timeout_ms)
+static int step(struct nc_holder *holder, struct nc_run *run, struct pump *pump, int timeout_ms)
 {
 	bool has_pending = pump->pending_at < pump->pending_size;
 	struct pollfd events[] = {
-		{.fd = pump->ended ? -1 : spawn->fd, .events = POLLIN},
+		{.fd = pump->ended ? -1 : holder->fd, .events = POLLIN},
 		{.fd = pump->to_input >= 0 && !has_pending ? run->input_fd : -1, .events = POLLIN},
 		{.fd = has_pending ? pump->to_input : -1, .events = POLLOUT},
 		{.fd = pump->from_output, .events = POLLIN},
@@ -166,40 +166,41 @@ static int step(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump, i
 		return r == 0 || errno == EINTR ? 0 : -errno;
 	r = 0;
 	if (events[3].revents)
-		r = take_output(spawn, run, pump, &pump->from_output, run->output_fd, &run->output);
+		r = take_output(
+			holder, run, pump, &pump->from_output, run->output_fd, &run->output);
 	if (r == 0 && events[4].revents)
-		r = take_output(spawn, run, pump, &pump->from_error, run->error_fd, &run->error);
+		r = take_output(holder, run, pump, &pump->from_error, run->error_fd, &run->error);
 	if (r == 0 && events[5].revents && pump->from_output >= 0)
 		nc_terminal_resize(run->terminal, pump->from_output);
 	if (r == 0 && events[6].revents) {
 		pump->killed = true;
-		(void)nc_spawn_kill(
-			spawn, run->order.id, NC_CAUSE_CANCEL); /* gone: its end comes */
+		(void)nc_holder_kill(
+			holder, run->order.id, NC_CAUSE_CANCEL); /* gone: its end comes */
 	}
 	if (r == 0 && events[7].revents && run->door.readable(run->door.context) < 0)
 		run->door.readable = NULL;
 	if (r == 0 && (events[1].revents || events[2].revents))
 		feed_input(run, pump);
 	if (r == 0 && events[0].revents)
-		r = take_event(spawn, run, pump);
+		r = take_event(holder, run, pump);
 	return r;
 }
 
-static int pump_all(struct nc_spawn *spawn, struct nc_run *run, struct pump *pump)
+static int pump_all(struct nc_holder *holder, struct nc_run *run, struct pump *pump)
 {
 	int r = 0;
 
 	if (run->input_fd < 0)
 		pump->to_input = nc_fd_close(pump->to_input);
 	while (r == 0 && !pump->ended)
-		r = step(spawn, run, pump, -1);
+		r = step(holder, run, pump, -1);
 	pump->to_input = nc_fd_close(pump->to_input);
 	/* what is left in the pipes; a reader of ours may take its time, silence ends it */
 	while (r == 0 && (pump->from_output >= 0 || pump->from_error >= 0)) {
 		uint64_t before = run->output_bytes;
 		int open_before = (pump->from_output >= 0) + (pump->from_error >= 0);
 
-		r = step(spawn, run, pump, DRAIN_MS);
+		r = step(holder, run, pump, DRAIN_MS);
 		if (run->output_bytes == before &&
 			(pump->from_output >= 0) + (pump->from_error >= 0) == open_before)
 			break;
@@ -207,7 +208,7 @@ static int pump_all(struct nc_spawn *spawn, struct nc_run *run, struct pump *pum
 	return r;
 }
 
-int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err)
+int nc_run(struct nc_holder *holder, struct nc_run *run, struct nacre_err *err)
 {
 	struct pump pump = {.to_input = -EBADF, .from_output = -EBADF, .from_error = -EBADF};
 	int theirs[4] = {-EBADF, -EBADF, -EBADF, run->image_fd};
@@ -217,12 +218,12 @@ int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err)
 	if (r < 0)
 		nc_err_errno(err, r, "Make pipes");
 	else
-		r = nc_spawn_order(
-			spawn, NC_BOX_RUN, &run->order, has_terminal ? theirs + 3 : theirs, err);
+		r = nc_holder_order(
+			holder, NC_BOX_RUN, &run->order, has_terminal ? theirs + 3 : theirs, err);
 	for (int i = 0; i < 3; i++)
 		(void)nc_fd_close(theirs[i]);
 	if (r == 0) {
-		r = pump_all(spawn, run, &pump);
+		r = pump_all(holder, run, &pump);
 		if (r < 0)
 			nc_err_errno(err, r, "Run the program");
 	}

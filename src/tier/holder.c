@@ -1,5 +1,5 @@
 /* The unprivileged side's view of the spawner. */
-#include "tier/spawn.h"
+#include "tier/holder.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -48,7 +48,7 @@ static int place_all(struct placement *list, size_t n)
 	return 0;
 }
 
-static int place_descriptors(int socket_fd, const struct nc_spawn_setup *setup)
+static int place_descriptors(int socket_fd, const struct nc_holder_setup *setup)
 {
 	struct placement list[3 + NC_BOX_BINDS_MAX + NC_WORKER_HEIRS_MAX];
 	size_t n = 0;
@@ -71,7 +71,7 @@ static int place_descriptors(int socket_fd, const struct nc_spawn_setup *setup)
 }
 
 _Noreturn static void become_spawner(
-	const char *path, int socket_fd, pid_t worker, const struct nc_spawn_setup *setup)
+	const char *path, int socket_fd, pid_t worker, const struct nc_holder_setup *setup)
 {
 	static char name[] = "nacre-spawner";
 	char pid[16], ready[16], given[64];
@@ -91,7 +91,7 @@ _Noreturn static void become_spawner(
 }
 
 /* Returns in the worker alone, its end of the pair; -errno only before the fork. */
-static int fork_worker(const struct nc_spawn_setup *setup, struct nacre_err *err)
+static int fork_worker(const struct nc_holder_setup *setup, struct nacre_err *err)
 {
 	char path[NC_PROGRAM_PATH_SIZE];
 	int ends[2];
@@ -111,8 +111,8 @@ static int fork_worker(const struct nc_spawn_setup *setup, struct nacre_err *err
 	return ends[1];
 }
 
-int nc_spawn_start(
-	struct nc_spawn *spawn, const struct nc_spawn_setup *setup, struct nacre_err *err)
+int nc_holder_start(
+	struct nc_holder *holder, const struct nc_holder_setup *setup, struct nacre_err *err)
 {
 	const bool begun = setup->begun_fd > 0;
 	pid_t parent = begun ? setup->begun_parent : getpid();
@@ -124,7 +124,7 @@ int nc_spawn_start(
 		r = begun ? setup->begun_fd : fork_worker(setup, err);
 	if (r < 0)
 		return r;
-	*spawn = (struct nc_spawn){.fd = r};
+	*holder = (struct nc_holder){.fd = r};
 	r = nc_privilege_drop(ranges);
 	if (r < 0) {
 		nc_err_errno(err, r, "Drop privileges");
@@ -136,18 +136,18 @@ int nc_spawn_start(
 	return 0;
 }
 
-int nc_spawn_resume(struct nc_spawn *spawn, struct nacre_err *err)
+int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err)
 {
 	const char *word = getenv("NACRE_SPAWNER");
 
 	if (!word || strcmp(word, "3") != 0 || fcntl(SOCKET_FD, F_SETFD, FD_CLOEXEC) < 0)
 		return nc_err_set(err, -EINVAL, "It is nacre-spawner that starts this");
 	/* boxes of the one before may still be dying; it did not order one each nanosecond */
-	*spawn = (struct nc_spawn){.fd = SOCKET_FD, .last_id = nc_clock_ns()};
+	*holder = (struct nc_holder){.fd = SOCKET_FD, .last_id = nc_clock_ns()};
 	return 0;
 }
 
-int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
+int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	struct nc_wire_in in;
@@ -155,18 +155,18 @@ int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 
 	nc_wire_begin(&out, NC_BOX_HELLO);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
-	r = nc_wire_send(spawn->fd, &out, NULL, 0);
+	r = nc_wire_send(holder->fd, &out, NULL, 0);
 	if (r == 0) {
-		r = nc_wire_receive(spawn->fd, &spawn->packet, 0);
-		r = r > 0   ? nc_wire_open(&in, spawn->packet.data, spawn->packet.size)
+		r = nc_wire_receive(holder->fd, &holder->packet, 0);
+		r = r > 0   ? nc_wire_open(&in, holder->packet.data, holder->packet.size)
 		    : r < 0 ? r
 			    : -EPIPE;
 	}
 	if (r == 0 && (in.type != NC_BOX_WELCOME || nc_wire_get_u32(&in) != NC_BOXWIRE_VERSION))
 		r = -EPROTO;
 	if (r == 0) {
-		nc_boxwire_get_host(&in, &spawn->host);
-		spawn->n_adopted = nc_wire_get_u32(&in);
+		nc_boxwire_get_host(&in, &holder->host);
+		holder->n_adopted = nc_wire_get_u32(&in);
 		r = nc_wire_close(&in);
 	}
 	if (r == -EPIPE || r == -ECONNRESET)
@@ -174,11 +174,11 @@ int nc_spawn_connect(struct nc_spawn *spawn, struct nacre_err *err)
 	return r < 0 ? nc_err_errno(err, r, "Greet the spawner") : 0;
 }
 
-void nc_spawn_done(struct nc_spawn *spawn)
+void nc_holder_done(struct nc_holder *holder)
 {
-	nc_wire_packet_done(&spawn->packet);
-	nc_mail_done(&spawn->mail);
-	spawn->fd = nc_fd_close(spawn->fd);
+	nc_wire_packet_done(&holder->packet);
+	nc_mail_done(&holder->mail);
+	holder->fd = nc_fd_close(holder->fd);
 }
 
 /*
@@ -186,20 +186,21 @@ void nc_spawn_done(struct nc_spawn *spawn)
  * elsewhere it is waited for, but not as long as it waits for us: neither may wait for the other
  * for good.
  */
-static int send_soon(struct nc_spawn *spawn, struct nc_wire_out *out, const int *fds, size_t n_fds)
+static int send_soon(
+	struct nc_holder *holder, struct nc_wire_out *out, const int *fds, size_t n_fds)
 {
-	int r = nc_mail_send(&spawn->mail, spawn->fd, out, fds, n_fds);
+	int r = nc_mail_send(&holder->mail, holder->fd, out, fds, n_fds);
 
-	if (r == -EAGAIN && !spawn->mail.waits) {
-		struct pollfd event = {.fd = spawn->fd, .events = POLLOUT};
+	if (r == -EAGAIN && !holder->mail.waits) {
+		struct pollfd event = {.fd = holder->fd, .events = POLLOUT};
 
 		(void)poll(&event, 1, PATIENCE_MS);
-		r = nc_wire_send(spawn->fd, out, fds, n_fds);
+		r = nc_wire_send(holder->fd, out, fds, n_fds);
 	}
 	return r;
 }
 
-int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
+int nc_holder_order(struct nc_holder *holder, enum nc_box_message type,
 	const struct nc_box_order *order, const int *fds, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
@@ -209,7 +210,7 @@ int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 	if (order->argv.size <= NC_BOX_ARG_SIZE_MAX && order->env.size <= NC_BOX_ARG_SIZE_MAX) {
 		nc_wire_begin(&out, (uint16_t)type);
 		nc_boxwire_put_order(&out, order);
-		r = send_soon(spawn, &out, fds, nc_box_order_fds(order));
+		r = send_soon(holder, &out, fds, nc_box_order_fds(order));
 	}
 	if (r == -E2BIG || r == -EMSGSIZE)
 		return nc_err_set(err, -E2BIG, "Arguments or environment are longer than %u KiB",
@@ -217,97 +218,97 @@ int nc_spawn_order(struct nc_spawn *spawn, enum nc_box_message type,
 	return r < 0 ? nc_err_errno(err, r, "Order a box") : 0;
 }
 
-int nc_spawn_kill(struct nc_spawn *spawn, uint64_t id, enum nc_box_cause cause)
+int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, NC_BOX_KILL);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u8(&out, (uint8_t)cause);
-	return send_soon(spawn, &out, NULL, 0);
+	return send_soon(holder, &out, NULL, 0);
 }
 
-int nc_spawn_signal(struct nc_spawn *spawn, uint64_t id, int signal)
+int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, NC_BOX_SIGNAL);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u32(&out, (uint32_t)signal);
-	return send_soon(spawn, &out, NULL, 0);
+	return send_soon(holder, &out, NULL, 0);
 }
 
-int nc_spawn_freeze(struct nc_spawn *spawn, uint64_t id, bool frozen)
+int nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, NC_BOX_FREEZE);
 	nc_wire_put_u64(&out, id);
 	nc_wire_put_u8(&out, frozen);
-	return send_soon(spawn, &out, NULL, 0);
+	return send_soon(holder, &out, NULL, 0);
 }
 
-static int send_id(struct nc_spawn *spawn, enum nc_box_message type, uint64_t id)
+static int send_id(struct nc_holder *holder, enum nc_box_message type, uint64_t id)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, (uint16_t)type);
 	nc_wire_put_u64(&out, id);
-	return send_soon(spawn, &out, NULL, 0);
+	return send_soon(holder, &out, NULL, 0);
 }
 
-int nc_spawn_forget(struct nc_spawn *spawn, uint64_t id)
+int nc_holder_forget(struct nc_holder *holder, uint64_t id)
 {
-	return send_id(spawn, NC_BOX_FORGET, id);
+	return send_id(holder, NC_BOX_FORGET, id);
 }
 
-int nc_spawn_ask(struct nc_spawn *spawn, uint64_t id)
+int nc_holder_ask(struct nc_holder *holder, uint64_t id)
 {
-	return send_id(spawn, NC_BOX_ASK, id);
+	return send_id(holder, NC_BOX_ASK, id);
 }
 
-int nc_spawn_ready(struct nc_spawn *spawn, uint64_t zygote, unsigned int n)
+int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	nc_wire_begin(&out, NC_BOX_READY);
 	nc_wire_put_u64(&out, zygote);
 	nc_wire_put_u32(&out, n);
-	return send_soon(spawn, &out, NULL, 0);
+	return send_soon(holder, &out, NULL, 0);
 }
 
-static int take_packet_fd(struct nc_spawn *spawn, size_t i)
+static int take_packet_fd(struct nc_holder *holder, size_t i)
 {
-	return i < spawn->packet.n_fds ? take_fd(spawn->packet.fds[i]) : -EBADF;
+	return i < holder->packet.n_fds ? take_fd(holder->packet.fds[i]) : -EBADF;
 }
 
 static void take_fds(
-	struct nc_spawn *spawn, const struct nc_box_start *start, struct nc_spawn_event *event)
+	struct nc_holder *holder, const struct nc_box_start *start, struct nc_holder_event *event)
 {
-	size_t n = spawn->packet.n_fds;
+	size_t n = holder->packet.n_fds;
 
 	if (start->terminal)
-		event->terminal_fd = take_packet_fd(spawn, 0);
+		event->terminal_fd = take_packet_fd(holder, 0);
 	if (start->door)
-		event->door_fd = take_packet_fd(spawn, start->terminal);
+		event->door_fd = take_packet_fd(holder, start->terminal);
 	if (event->type == NC_BOX_ADOPT && n == 1)
-		event->terminal_fd = take_packet_fd(spawn, 0);
+		event->terminal_fd = take_packet_fd(holder, 0);
 	/* the last of the three: input that has ended is not there */
 	for (size_t i = 0; event->type == NC_BOX_ADOPT && n > 1 && i < n; i++)
-		event->stream_fd[3 - n + i] = take_packet_fd(spawn, i);
+		event->stream_fd[3 - n + i] = take_packet_fd(holder, i);
 }
 
-int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
+int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_event)
 {
-	struct nc_spawn_event event = {
+	struct nc_holder_event event = {
 		.terminal_fd = -EBADF, .door_fd = -EBADF, .stream_fd = {-EBADF, -EBADF, -EBADF}};
 	struct nc_box_start start = {0};
 	struct nc_wire_in in;
-	int r = nc_wire_receive(spawn->fd, &spawn->packet, 3);
+	int r = nc_wire_receive(holder->fd, &holder->packet, 3);
 
 	if (r <= 0)
 		return r < 0 ? r : -ECONNRESET;
-	r = nc_wire_open(&in, spawn->packet.data, spawn->packet.size);
+	r = nc_wire_open(&in, holder->packet.data, holder->packet.size);
 	if (r < 0)
 		return r;
 	event.type = (enum nc_box_message)in.type;
@@ -336,7 +337,7 @@ int nc_spawn_receive(struct nc_spawn *spawn, struct nc_spawn_event *ret_event)
 	}
 	if (nc_wire_close(&in) < 0)
 		return -EPROTO;
-	take_fds(spawn, &start, &event);
+	take_fds(holder, &start, &event);
 	*ret_event = event;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* The caller's own terminal, while a program in a box has one too. */
-#include "box/terminal.h"
+#include "tier/terminal.h"
 
 #include <errno.h>
 #include <signal.h>

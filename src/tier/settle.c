@@ -1,5 +1,5 @@
 /* What an order needs to know of the host before it can be given. */
-#include "box/settle.h"
+#include "tier/settle.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define NC_RUN_H
 
 #include "base/buf.h"
-#include "box/terminal.h"
-#include "tier/spawn.h"
+#include "tier/holder.h"
+#include "tier/terminal.h"
 
 /* Who holds the door of a box that has one (NC_ORDER_DOOR); zeroed: nobody. */
 struct nc_run_door {
@@ -38,6 +38,6 @@ struct nc_run {
  * Runs it to its end. 0 if there is an outcome: run->failure, or run->end. -errno with err if Nacre
  * itself failed on the way.
  */
-int nc_run(struct nc_spawn *spawn, struct nc_run *run, struct nacre_err *err);
+int nc_run(struct nc_holder *holder, struct nc_run *run, struct nacre_err *err);
 
 #endif
