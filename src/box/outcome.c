@@ -2,7 +2,6 @@
 #include "box/outcome.h"
 
 #include "base/json.h"
-#include "kernel/strength.h"
 
 json_t *nc_outcome_usage(const struct nc_box_end *end, uint64_t output_bytes, uint64_t birth_ns)
 {
@@ -51,15 +50,13 @@ json_t *nc_outcome_hit(const struct nc_box_end *end)
 	return complete(hit, json_array_size(hit), wanted);
 }
 
-json_t *nc_outcome_strength(const struct nc_box_host *host, const struct nc_box_end *end)
+json_t *nc_outcome_strength(const struct nc_box_end *end)
 {
-	enum nc_grade grades[NC_STRENGTH_MAX];
 	json_t *object = json_object();
 
-	nc_strength_of_box(host, end, grades);
 	for (size_t i = 0; object && i < NC_STRENGTH_MAX; i++)
 		(void)json_object_set_new(
-			object, nc_property_names[i], json_string(nc_grade_names[grades[i]]));
+			object, nc_property_names[i], json_string(nc_grade_names[end->held[i]]));
 	return complete(object, json_object_size(object), NC_STRENGTH_MAX);
 }
 

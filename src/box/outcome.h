@@ -9,7 +9,7 @@
 /* New values; NULL: out of memory. */
 json_t *nc_outcome_usage(const struct nc_box_end *end, uint64_t output_bytes, uint64_t birth_ns);
 json_t *nc_outcome_hit(const struct nc_box_end *end); /* limits that it met and survived */
-json_t *nc_outcome_strength(const struct nc_box_host *host, const struct nc_box_end *end);
+json_t *nc_outcome_strength(const struct nc_box_end *end);
 json_t *nc_outcome_code(const struct nc_box_end *end);	 /* a number, or null */
 json_t *nc_outcome_signal(const struct nc_box_end *end); /* the same */
 

@@ -19,7 +19,7 @@ static json_t *denials_json(const struct nc_box_end *end, const json_t *more)
 	return take_ptr(list);
 }
 
-int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run, const json_t *denials)
+int nc_answer_print(const struct nc_run *run, const json_t *denials)
 {
 	const struct nc_box_end *end = &run->end;
 
@@ -31,8 +31,8 @@ int nc_answer_print(const struct nc_box_host *host, const struct nc_run *run, co
 			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
 			run->output_bytes > run->output_max, "limits", "hit", nc_outcome_hit(end),
 			"usage", nc_outcome_usage(end, run->output_bytes, run->birth_ns), "denials",
-			denials_json(end, denials), "strength", nc_outcome_strength(host, end),
-			"tier", nc_tier_names[end->tier]),
+			denials_json(end, denials), "strength", nc_outcome_strength(end), "tier",
+			nc_tier_names[end->tier]),
 		true);
 }
 

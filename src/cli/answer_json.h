@@ -8,8 +8,7 @@
 
 /* Prints the answer as one JSON object, with further denials if there are. -errno: it is not all
  * there. */
-int nc_answer_print(
-	const struct nc_box_host *host, const struct nc_run *run, const json_t *denials);
+int nc_answer_print(const struct nc_run *run, const json_t *denials);
 
 /*
  * The object that programs read where there is no answer: a call that was wrong, or failed. help is

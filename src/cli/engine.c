@@ -82,13 +82,13 @@ static int run_as_worker(
 	const int stores[] = {start->cache_fd, start->environments.store_fd};
 	struct nc_engine_setup setup = nc_start_engine(start, config);
 	struct nc_engine *engine = NULL;
-	int r;
+	int abi, r;
 
 	setup.loop = &loop;
-	setup.landlock = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
+	abi = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
 	if (setup.environments)
 		nc_environment_sweep(setup.environments);
-	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
+	r = abi < 0 ? abi : nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r == 0)
 		r = uv_loop_init(&loop);
 	if (r < 0)
@@ -96,7 +96,7 @@ static int run_as_worker(
 	(void)signal(SIGPIPE, SIG_IGN);
 	nc_start_network(start, &loop);
 	setup.network = start->network;
-	r = nc_holder_connect(&start->holder, err);
+	r = nc_holder_connect(&start->holder, abi, err);
 	if (r < 0)
 		return r;
 	r = nc_engine_new(&setup, &engine);

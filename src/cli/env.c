@@ -137,14 +137,14 @@ static int catch_signals(struct task *task)
 /* Shuts us into the store; without a box nothing foreign is read, and nothing more is needed. */
 static int lock_in(const struct nc_environments *all, struct nacre_err *err)
 {
-	int landlock = nc_fence_stores(&all->store_fd, 1);
+	int abi = nc_fence_stores(&all->store_fd, 1);
 	int r;
 
-	if (landlock < 0)
-		return nc_err_errno(err, landlock, "Restrict ourselves");
+	if (abi < 0)
+		return nc_err_errno(err, abi, "Restrict ourselves");
 	nc_environment_sweep(all);
 	r = nc_filter_load(NC_FILTER_WORKER, NULL);
-	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : landlock;
+	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : abi;
 }
 
 static void say(const char *text)
@@ -156,12 +156,13 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 	int egress_fd, struct nacre_err *err)
 {
 	struct nc_hub *hub = NULL;
-	int r = spec->landlock = lock_in(spec->environments, err);
+	const int abi = lock_in(spec->environments, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (abi < 0)
+		return abi;
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_holder_connect(holder, err);
+	r = nc_holder_connect(holder, abi, err);
 	if (r < 0)
 		return r;
 	r = uv_loop_init(&task->loop);
@@ -175,7 +176,7 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 			return r;
 	}
 	spec->hub = hub;
-	spec->host = &holder->host;
+	spec->holder = holder;
 	spec->loop = &task->loop;
 	if (r == 0)
 		r = nc_build_start(spec, &task->build);

@@ -53,8 +53,7 @@ static const struct nc_option options[] = {
 	{0},
 };
 
-static int answer(const struct nc_box_host *host, const struct nc_run *task, const char *command,
-	struct nacre_err *err)
+static int answer(const struct nc_run *task, const char *command, struct nacre_err *err)
 {
 	cleanup_json json_t *refused = NULL;
 	struct nacre_err said = {0};
@@ -67,7 +66,7 @@ static int answer(const struct nc_box_host *host, const struct nc_run *task, con
 		return code;
 	}
 	refused = nc_exec_door_denials();
-	if (arg_json && nc_answer_print(host, task, refused) < 0)
+	if (arg_json && nc_answer_print(task, refused) < 0)
 		return nc_err_set(err, -EIO, "Write the answer");
 	if (!arg_json)
 		nc_answer_denials("exec", refused, "");

@@ -146,8 +146,8 @@ int nc_exec_door_prepare(struct nc_run *run, struct nacre_err *err)
 	}
 	if (r < 0)
 		return r;
-	run->order.flags |= NC_ORDER_DOOR;
-	door.box = run->order.id;
+	run->exec.door = true;
+	door.box = run->exec.id;
 	run->door = (struct nc_run_door){
 		.opened = on_opened, .fd = door.client.fd, .readable = on_readable};
 	return 0;

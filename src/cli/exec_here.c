@@ -29,11 +29,12 @@ static int run_quietly(struct nc_holder *holder, struct nc_run *task, struct nac
  * A spawner that was begun before us answers while it prepares the box: woken on the processor of
  * the box's first process, we would hold that up.
  */
-static int greet(const struct nc_exec *exec, struct nc_holder *holder, struct nacre_err *err)
+static int greet(
+	const struct nc_exec *exec, struct nc_holder *holder, int abi, struct nacre_err *err)
 {
 	cpu_set_t had;
 	bool stays = exec->begun_fd > 0 && nc_processor_stay(&had);
-	int r = nc_holder_connect(holder, err);
+	int r = nc_holder_connect(holder, abi, err);
 
 	if (stays)
 		(void)nc_processor_roam(&had); /* what we had cannot be refused */
@@ -45,23 +46,23 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_holder *holder,
 	struct nc_order *order, struct nacre_err *err)
 {
 	struct nc_terminal terminal = {.fd = -EBADF, .resized_fd = -EBADF};
-	int landlock = nc_fence_all();
-	int r = landlock < 0 ? landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
+	int abi = nc_fence_all();
+	int r = abi < 0 ? abi : nc_filter_load(NC_FILTER_WORKER, NULL);
 
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
-	r = greet(exec, holder, err);
+	r = greet(exec, holder, abi, err);
 	if (r == 0 && exec->prepare)
 		r = exec->prepare(&order->run, err);
 	if (r == 0)
-		r = nc_order_settle(exec->args, &holder->host, landlock, order, err);
+		r = nc_order_settle(exec->args, holder, order, err);
 	if (r < 0)
 		return r;
 	if (exec->args->tty) {
 		r = nc_terminal_take(&terminal, STDIN_FILENO);
 		if (r < 0)
 			return nc_err_errno(err, r, "Take over the terminal");
-		nc_terminal_size(&terminal, &order->run.order.rows, &order->run.order.columns);
+		nc_terminal_size(&terminal, &order->run.exec.rows, &order->run.exec.columns);
 		order->run.terminal = &terminal;
 	}
 	r = run_quietly(holder, &order->run, err);
@@ -89,7 +90,9 @@ int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct n
 		fputs("nacre exec: The disk limit does not cover what is bound with :rw\n", stderr);
 	setup = (struct nc_holder_setup){.begun_fd = exec->begun_fd,
 		.begun_parent = exec->begun_parent,
-		.ready = nc_box_is_neutral(&task->order) && !exec->prepare ? 1 : 0,
+		.ready = task->image_fd < 0 && nc_exec_is_neutral(&task->exec) && !exec->prepare
+				 ? 1
+				 : 0,
 		.binds = order.bind_fd,
 		.n_binds = order.n_bind_fds,
 		.witness_fd = -EBADF};
@@ -97,7 +100,7 @@ int nc_exec_here(const struct nc_exec *exec, char **words, int n_words, struct n
 	if (r == 0)
 		r = run_as_worker(exec, &holder, &order, err);
 	if (r == 0)
-		r = exec->answer(&holder.host, task, words[0], err);
+		r = exec->answer(task, words[0], err);
 	nc_buf_done(&task->output);
 	nc_buf_done(&task->error);
 	return r;

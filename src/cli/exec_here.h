@@ -14,8 +14,7 @@ struct nc_exec {
 	/* what else the order needs, in the worker; or NULL */
 	int (*prepare)(struct nc_run *run, struct nacre_err *err);
 	/* Tells how it ended. The exit code, or -errno with err filled. */
-	int (*answer)(const struct nc_box_host *host, const struct nc_run *task,
-		const char *command, struct nacre_err *err);
+	int (*answer)(const struct nc_run *task, const char *command, struct nacre_err *err);
 };
 
 /*

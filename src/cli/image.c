@@ -239,9 +239,9 @@ static int open_store(struct import *import, struct nacre_err *err)
 static void show_to_box(struct import *import, int fd, bool writable, const char *target)
 {
 	struct nc_order *order = &import->order;
-	struct nc_box_bind *bind = &order->run.order.binds[order->run.order.n_binds];
+	struct nc_box_bind *bind = &order->run.exec.binds[order->run.exec.n_binds];
 
-	bind->index = order->run.order.n_binds++;
+	bind->index = order->run.exec.n_binds++;
 	bind->writable = writable;
 	(void)snprintf(bind->target, sizeof(bind->target), "%s", target);
 	order->bind_fd[order->n_bind_fds++] = fd;
@@ -358,26 +358,26 @@ static int catch_signals(sigset_t *ret_caught)
 static int lock_in(int store_fd, struct nacre_err *err)
 {
 	char path[32];
-	int landlock, r;
+	int abi, r;
 
 	/* by its descriptor: the worker may have no right to walk there */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", store_fd);
-	landlock = nc_fence_worker(path);
-	if (landlock >= 0)
+	abi = nc_fence_worker(path);
+	if (abi >= 0)
 		nc_staging_sweep(store_fd);
-	r = landlock < 0 ? landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
-	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : landlock;
+	r = abi < 0 ? abi : nc_filter_load(NC_FILTER_WORKER, NULL);
+	return r < 0 ? nc_err_errno(err, r, "Restrict ourselves") : abi;
 }
 
 /* The unprivileged half: has a box fill the staging directory, and gives the result its name. */
 static int fill_and_commit(struct import *import, struct nc_holder *holder, struct nacre_err *err)
 {
 	struct nc_run *run = &import->order.run;
-	int landlock = lock_in(import->store_fd, err);
-	int r = landlock < 0 ? landlock : nc_holder_connect(holder, err);
+	int abi = lock_in(import->store_fd, err);
+	int r = abi < 0 ? abi : nc_holder_connect(holder, abi, err);
 
 	if (r == 0)
-		r = nc_order_settle(&import->args, &holder->host, landlock, &import->order, err);
+		r = nc_order_settle(&import->args, holder, &import->order, err);
 	(void)signal(SIGPIPE, SIG_IGN); /* a box that ends does not read its input to the end */
 	if (r == 0)
 		r = nc_run(holder, run, err);

@@ -101,7 +101,7 @@ static int read_limits(const struct nc_order_args *args, const struct nc_config 
 	struct nc_run *run, struct nacre_err *err)
 {
 	const struct nc_limit_values *defaults = &config->limits.default_limits;
-	struct nc_box_limits *limits = &run->order.limits;
+	struct nc_box_limits *limits = &run->exec.limits;
 	int r;
 
 	*limits = (struct nc_box_limits){.memory_bytes = defaults->memory_mb.number * MB,
@@ -127,7 +127,7 @@ static int read_tier(const struct nc_order_args *args, struct nc_run *run, struc
 		return 0;
 	if (!nc_streq(args->tier, "process"))
 		return wrong_value("tier", args->tier, "container or process", err);
-	run->order.tier = NC_TIER_PROCESS;
+	run->exec.tier = NC_TIER_PROCESS;
 	if (args->image || args->bind.count > 0)
 		return nc_err_set(err, -EINVAL,
 			"Option '--%s': a process box has no mounts of its own; use --tier "
@@ -143,7 +143,6 @@ static int read_image(const struct nc_order_args *args, struct nc_run *run, stru
 	run->image_fd = nc_image_open(args->image, err);
 	if (run->image_fd < 0)
 		return run->image_fd;
-	run->order.flags |= NC_ORDER_IMAGE;
 	return 0;
 }
 
@@ -151,8 +150,8 @@ int nc_order_bind(const char *text, struct nc_order *order, struct nacre_err *er
 {
 	const char *expected = "SOURCE[:TARGET][:rw], the target absolute, without dots, no longer "
 			       "than 255 bytes, and not in /proc, /dev or /sys";
-	struct nc_box_order *wire = &order->run.order;
-	struct nc_box_bind *bind = &wire->binds[wire->n_binds];
+	struct nc_exec_spec *exec = &order->run.exec;
+	struct nc_box_bind *bind = &exec->binds[exec->n_binds];
 	cleanup_free char *copy = strdup(text), *real = NULL;
 	char quoted[NC_TEXT_QUOTED_MAX];
 	char *colon;
@@ -160,7 +159,7 @@ int nc_order_bind(const char *text, struct nc_order *order, struct nacre_err *er
 
 	if (!copy)
 		return nc_err_errno(err, -ENOMEM, "Option '--bind'");
-	if (wire->n_binds == NC_BOX_BINDS_MAX)
+	if (exec->n_binds == NC_BOX_BINDS_MAX)
 		return nc_err_set(err, -E2BIG, "Option '--bind': more than %u", NC_BOX_BINDS_MAX);
 	colon = strrchr(copy, ':');
 	if (colon && (nc_streq(colon, ":rw") || nc_streq(colon, ":ro"))) {
@@ -183,7 +182,7 @@ int nc_order_bind(const char *text, struct nc_order *order, struct nacre_err *er
 	if (!nc_box_target_ok(colon ? colon + 1 : real))
 		return wrong_value("bind", text, expected, err);
 	(void)snprintf(bind->target, sizeof(bind->target), "%s", colon ? colon + 1 : real);
-	bind->index = wire->n_binds++;
+	bind->index = exec->n_binds++;
 	order->in_rw_bind |= bind->writable;
 	return 0;
 }
@@ -231,12 +230,11 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 	int r;
 
 	*order = (struct nc_order){
-		.run = {.order = {.id = 1}, .image_fd = -EBADF, .cancel_fd = -EBADF},
+		.run = {.exec = {.id = 1}, .image_fd = -EBADF, .cancel_fd = -EBADF},
 		.argv = NC_WORD_LIST,
 		.env = NC_WORD_LIST};
 	memcpy(order->wish.floor, nc_strength_floor, sizeof(order->wish.floor));
-	if (args->tty)
-		run->order.flags |= NC_ORDER_TTY;
+	run->exec.terminal = args->tty;
 	r = read_limits(args, config, run, err);
 	if (r == 0)
 		r = read_tier(args, run, err);
@@ -262,14 +260,14 @@ void nc_order_done(struct nc_order *order)
 	nc_buf_done(&order->env.buf);
 }
 
-int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
+int nc_order_settle(const struct nc_order_args *args, const struct nc_holder *holder,
 	struct nc_order *order, struct nacre_err *err)
 {
 	static const char *const names[NC_NAMED_MAX] = {"Option '--memory'", "Option '--cpus'",
 		"Option '--cpu-time'", "Option '--pids'", "Option '--disk'", "Option '--inodes'"};
 	const char *given[NC_WORDS_MAX + 1] = {NULL};
 	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
-	struct nc_box_order *wire = &order->run.order;
+	struct nc_exec_spec *exec = &order->run.exec;
 	int r;
 
 	order->wish.names = names;
@@ -279,17 +277,17 @@ int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *
 	order->wish.named[NC_NAMED_PIDS] = args->pids != NULL;
 	order->wish.named[NC_NAMED_DISK] = args->disk != NULL;
 	order->wish.named[NC_NAMED_INODES] = args->inodes != NULL;
-	r = nc_settle(wire, &order->wish, host, landlock, err);
+	r = nc_settle(holder, &order->wish, exec, err);
 	if (r < 0)
 		return r;
 	memcpy(given, args->env.words, args->env.count * sizeof(given[0]));
-	nc_box_places(wire, host, workspace, temporary);
+	nc_box_places(holder, exec->tier, exec->id, workspace, temporary);
 	nc_env_fill(&order->env,
-		&(struct nc_env_place){workspace, temporary, wire->tier, wire->limits.memory_bytes},
+		&(struct nc_env_place){workspace, temporary, exec->tier, exec->limits.memory_bytes},
 		given);
 	if (order->argv.buf.error < 0 || order->env.buf.error < 0)
 		return nc_err_set(err, -E2BIG, "Arguments and environment are too long");
-	wire->argv = nc_word_view(&order->argv);
-	wire->env = nc_word_view(&order->env);
+	exec->argv = nc_word_view(&order->argv);
+	exec->env = nc_word_view(&order->env);
 	return 0;
 }

@@ -97,9 +97,9 @@ int nc_order_limits(const struct nc_order_args *args, struct nc_box_limits *limi
 
 /*
  * With what the spawner can do: completes the order, and refuses it where a limit that was named or
- * the floor cannot be held. landlock is the ABI that is here.
+ * the floor cannot be held.
  */
-int nc_order_settle(const struct nc_order_args *args, const struct nc_box_host *host, int landlock,
+int nc_order_settle(const struct nc_order_args *args, const struct nc_holder *holder,
 	struct nc_order *order, struct nacre_err *err);
 
 /* Adds SRC[:DST][:rw], where DST is absolute and SRC may be anything that can be opened. */

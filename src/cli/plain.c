@@ -41,12 +41,10 @@ static const struct nc_verb verb_exec = {
 static const struct nc_verb *const verbs[] = {&verb_exec, NULL};
 static const struct nc_verb verb_root = {.name = "nacre", .verbs = verbs};
 
-static int answer(const struct nc_box_host *host, const struct nc_run *task, const char *command,
-	struct nacre_err *err)
+static int answer(const struct nc_run *task, const char *command, struct nacre_err *err)
 {
 	struct nacre_err said = {0};
 
-	(void)host;
 	(void)err;
 	return task->failure.code < 0 ? nc_answer_failure(task, command, &said)
 				      : nc_answer_code(task, false);

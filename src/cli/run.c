@@ -161,18 +161,18 @@ static json_t *binds_json(void)
 /* With the caller's rights, before they are given up. */
 static int open_binds(struct nacre_err *err)
 {
-	const struct nc_box_order *order = &arg_binds.run.order;
+	const struct nc_exec_spec *exec = &arg_binds.run.exec;
 	int r = 0;
 
 	arg_binds.run.image_fd = -EBADF;
 	for (size_t i = 0; r == 0 && i < args.bind.count; i++)
 		r = nc_order_bind(args.bind.words[i], &arg_binds, err);
-	for (; r == 0 && binds.count < order->n_binds; binds.count++) {
+	for (; r == 0 && binds.count < exec->n_binds; binds.count++) {
 		struct nc_bind *bind = &binds.bind[binds.count];
 
 		(void)snprintf(bind->name, sizeof(bind->name), "bind%u", binds.count + 1);
-		bind->writable = order->binds[binds.count].writable;
-		memcpy(bind->target, order->binds[binds.count].target, sizeof(bind->target));
+		bind->writable = exec->binds[binds.count].writable;
+		memcpy(bind->target, exec->binds[binds.count].target, sizeof(bind->target));
 	}
 	return r;
 }
@@ -432,18 +432,18 @@ static int run_as_worker(struct nc_holder *holder, const struct nc_config *confi
 		.max_queued = 1};
 	struct nc_execution *execution;
 	struct nc_engine *engine = NULL;
-	int r;
+	int abi, r;
 
-	setup.landlock = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
+	abi = nc_fence_stores(stores, sizeof(stores) / sizeof(stores[0]));
 	if (setup.environments)
 		nc_environment_sweep(setup.environments);
-	r = setup.landlock < 0 ? setup.landlock : nc_filter_load(NC_FILTER_WORKER, NULL);
+	r = abi < 0 ? abi : nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r == 0)
 		r = uv_loop_init(&task->loop);
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_holder_connect(holder, err);
+	r = nc_holder_connect(holder, abi, err);
 	if (r < 0)
 		return r;
 	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)

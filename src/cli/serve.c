@@ -554,7 +554,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup;
-	int r;
+	int abi, r;
 
 	give_large_back();
 	/* who has died comes back, and finds us waiting */
@@ -575,11 +575,11 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	setup.threads = true;
 	setup.warm = !arg_no_warm;
 	setup.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-	setup.landlock = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
+	abi = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));
 	if (setup.environments)
 		nc_environment_sweep(setup.environments);
-	r = setup.landlock < 0 ? setup.landlock : uv_loop_init(&daemon.loop);
+	r = abi < 0 ? abi : uv_loop_init(&daemon.loop);
 	if (r == 0)
 		r = start_threads(&daemon.loop);
 	if (r == 0)
@@ -589,7 +589,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	nc_start_network(start, &daemon.loop);
 	setup.network = start->network;
 	setup.binds = &opened->binds;
-	r = nc_holder_connect(&start->holder, err);
+	r = nc_holder_connect(&start->holder, abi, err);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
 

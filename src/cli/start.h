@@ -87,7 +87,7 @@ void nc_start_network(struct nc_start *start, uv_loop_t *loop);
 /* After the engine, before the loop. */
 void nc_start_end_network(struct nc_start *start);
 
-/* What an engine on it is set up with; loop and landlock are the caller's to fill in. */
+/* What an engine on it is set up with; loop is the caller's to fill in. */
 struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_config *config);
 
 #endif

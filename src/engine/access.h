@@ -45,7 +45,7 @@ void nc_access_resume(struct nc_access *access, uint64_t box_id, const json_t *p
 int nc_access_change(struct nc_access *access, const struct nc_terms *terms,
 	const struct nc_request_network *wanted, struct nacre_err *err);
 
-/* Whether others of a group come in: its box is ordered with NC_ORDER_GUESTS. Accepts NULL. */
+/* Whether others of a group come in: its box has guests. Accepts NULL. */
 bool nc_access_has_guests(const struct nc_access *access);
 
 /* A limit of its life was met, and more is to happen than that all is refused; perhaps again. */

@@ -109,15 +109,15 @@ int nc_binds_unknown(const char *name, struct nacre_err *err)
 		name);
 }
 
-void nc_binds_show(const struct nc_binds *binds, const char *name, struct nc_box_order *order)
+void nc_binds_show(const struct nc_binds *binds, const char *name, struct nc_exec_spec *exec)
 {
 	uint32_t i = find(binds, name);
-	struct nc_box_bind *shown = &order->binds[order->n_binds];
+	struct nc_box_bind *shown = &exec->binds[exec->n_binds];
 
-	for (uint32_t k = 0; k < order->n_binds; k++)
-		if (order->binds[k].index == i)
+	for (uint32_t k = 0; k < exec->n_binds; k++)
+		if (exec->binds[k].index == i)
 			return; /* named twice */
 	*shown = (struct nc_box_bind){.index = i, .writable = binds->bind[i].writable};
 	memcpy(shown->target, binds->bind[i].target, sizeof(shown->target));
-	order->n_binds++;
+	exec->n_binds++;
 }

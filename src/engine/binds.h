@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "config/config.h"
-#include "kernel/boxwire.h"
+#include "tier/exec.h"
 
 struct nc_bind {
 	char name[NC_REQUEST_NAME_MAX + 1];
@@ -40,6 +40,6 @@ int nc_binds_unknown(const char *name, struct nacre_err *err);
 bool nc_binds_has(const struct nc_binds *binds, const char *name);
 
 /* Adds the one of that name, which there is, to what a box is shown. */
-void nc_binds_show(const struct nc_binds *binds, const char *name, struct nc_box_order *order);
+void nc_binds_show(const struct nc_binds *binds, const char *name, struct nc_exec_spec *exec);
 
 #endif

@@ -72,7 +72,7 @@ struct nc_build {
 	uint64_t deadline_ns; /* for another's build */
 	uv_timer_t *timer;
 	struct nc_command *command;
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nc_word_list argv, env;
 	struct nc_buf report, said;
 	struct nc_staging stage; /* dir_fd -EBADF: there is none */
@@ -340,7 +340,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	(void)birth_ns;
 	/* without the door the installer finds nobody, and says so */
-	if (door_fd >= 0 && nc_access_open(build->reach, build->order.id, door_fd, &err) < 0)
+	if (door_fd >= 0 && nc_access_open(build->reach, build->exec.id, door_fd, &err) < 0)
 		nc_command_cancel(build->command);
 }
 
@@ -408,7 +408,9 @@ static void fill_env(struct nc_build *build)
 		word += strlen(word) + 1)
 		list[n++] = word;
 	nc_env_fill(&build->env,
-		&(struct nc_env_place){.workspace = "/workspace", .temporary = "/tmp"}, list);
+		&(struct nc_env_place){
+			.workspace = NC_BOX_WORKSPACE, .temporary = NC_BOX_TEMPORARY},
+		list);
 }
 
 static void fill_words(struct nc_build *build, const char *program)
@@ -436,32 +438,32 @@ static int order_box(struct nc_build *build, const char *program,
 		.printed = on_printed,
 		.ended = on_ended};
 	struct nc_wish wish = {.names = NULL};
-	struct nc_box_order *order = &build->order;
+	struct nc_exec_spec *exec = &build->exec;
 	int source_fd = build->spec.environments->source[build->spec.language].fd;
 	int r;
 
-	*order = (struct nc_box_order){
+	*exec = (struct nc_exec_spec){
 		.id = nc_hub_box_id(build->spec.hub), .limits = *limits, .tier = NC_TIER_CONTAINER};
-	order->limits.disk_bytes = disk_bytes;
-	order->limits.inodes = disk_bytes / 4096 + 1024;
-	order->limits.memory_bytes += disk_bytes;
+	exec->limits.disk_bytes = disk_bytes;
+	exec->limits.inodes = disk_bytes / 4096 + 1024;
+	exec->limits.memory_bytes += disk_bytes;
 	memcpy(wish.floor, nc_strength_floor, sizeof(wish.floor));
-	r = nc_settle(order, &wish, build->spec.host, build->spec.landlock, err);
+	r = nc_settle(build->spec.holder, &wish, exec, err);
 	if (r < 0)
 		return r;
 	if (build->step == STEP_INSTALL) {
-		order->n_layers = source_fd >= 0 ? 2 : 1;
-		order->layer_writable[0] = true;
+		exec->n_layers = source_fd >= 0 ? 2 : 1;
+		exec->layer_writable[0] = true;
 		spec.layer_fd[0] = build->layer_fd;
 		spec.layer_fd[1] = source_fd;
-		order->flags |= build->reach ? NC_ORDER_DOOR : 0;
+		exec->door = build->reach;
 	}
 	fill_words(build, program);
 	if (build->argv.buf.error < 0 || build->env.buf.error < 0)
 		return nc_err_errno(err, -ENOMEM, "Order a box");
-	order->argv = nc_word_view(&build->argv);
-	order->env = nc_word_view(&build->env);
-	spec.order = order;
+	exec->argv = nc_word_view(&build->argv);
+	exec->env = nc_word_view(&build->env);
+	spec.exec = exec;
 	nc_buf_done(&build->report);
 	nc_buf_done(&build->said);
 	build->report = (struct nc_buf)NC_BUF(REPORT_MAX);

@@ -23,11 +23,10 @@ struct nc_build_spec {
 	const struct nc_environments *environments;
 	uv_loop_t *loop;
 	struct nc_hub *hub;
-	const struct nc_box_host *host;
+	const struct nc_holder *holder;
 	struct nc_network *network; /* for an index; NULL: there is none */
-	int landlock;
-	const char *tenant;	   /* whose it is to be; "": the operator's */
-	enum nc_language language; /* one that has an installer; without packages: a warmer */
+	const char *tenant;	    /* whose it is to be; "": the operator's */
+	enum nc_language language;  /* one that has an installer; without packages: a warmer */
 	const char *const *packages;
 	size_t n_packages;
 	void *context;

@@ -29,7 +29,6 @@ struct nc_binds;
 struct nc_engine_setup {
 	uv_loop_t *loop;
 	struct nc_holder *holder; /* greeted */
-	int landlock;		  /* the ABI that holds us, and will hold boxes */
 	const struct nc_config *config;
 	struct nc_book *policies; /* that requests may name */
 	const char *policy;	  /* of requests that name none; NULL: the configured one */

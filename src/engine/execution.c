@@ -234,7 +234,7 @@ static void diagnose(struct nc_execution *execution, struct nc_step_state *step,
 
 	if (nc_output_text(&step->output[NC_STREAM_ERROR], &text) < 0)
 		return; /* the reply has the text all the same */
-	(void)snprintf(source, sizeof(source), "%s/%s", execution->order.dir, step->source);
+	(void)snprintf(source, sizeof(source), "%s/%s", execution->exec.dir, step->source);
 	failure = (struct nc_failure){.step = phase,
 		.source = source,
 		.code = wanted->code,
@@ -626,9 +626,8 @@ static int start_build(struct nc_execution *execution, enum nc_language language
 	const struct nc_build_spec spec = {.environments = setup->environments,
 		.loop = setup->loop,
 		.hub = nc_engine_hub(execution->engine),
-		.host = &setup->holder->host,
+		.holder = setup->holder,
 		.network = setup->network,
-		.landlock = setup->landlock,
 		.tenant = execution->request.tenant,
 		.language = language,
 		.packages = packages ? packages->words : NULL,

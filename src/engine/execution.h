@@ -111,7 +111,7 @@ struct nc_execution {
 	size_t decoys_touched;
 	struct nc_alert frozen_for; /* id NULL: it was not frozen */
 	struct nc_command *command;
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nc_word_list argv, env;
 	struct nc_buf stream; /* of files, to put or to bring along */
 	/* large ones, which belong behind so many bytes of it and are not copied */

@@ -306,7 +306,7 @@ bool nc_network_has_member(const struct nc_network *network, const char *group, 
 	return false;
 }
 
-/* A door that others come in by brings sockets for them (NC_ORDER_GUESTS). */
+/* A door that others come in by brings sockets for them (guests). */
 static int send_door(struct nc_network *network, uint64_t box_id, int door_fd,
 	const struct nc_egress_terms *terms, struct nacre_err *err)
 {

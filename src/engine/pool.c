@@ -76,7 +76,7 @@ struct zygote {
 	uint64_t began_ns, retry_ns, used_ns;
 	double rate; /* requests per second */
 	unsigned int arrived, ready;
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nc_word_list argv, env;
 	char said[SAID_MAX];
 };
@@ -134,9 +134,10 @@ static void reset(struct zygote *zygote)
 	nc_buf_done(&zygote->argv.buf);
 	nc_buf_done(&zygote->env.buf);
 	zygote->argv = zygote->env = (struct nc_word_list)NC_WORD_LIST;
-	zygote->order = (struct nc_box_order){
-		.id = zygote->box_id, .tier = NC_TIER_CONTAINER, .limits = usual};
-	(void)snprintf(zygote->order.dir, sizeof(zygote->order.dir), "/workspace");
+	zygote->exec = (struct nc_exec_spec){.id = zygote->box_id,
+		.tier = NC_TIER_CONTAINER,
+		.limits = usual,
+		.dir = NC_BOX_WORKSPACE};
 }
 
 static void on_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -199,7 +200,7 @@ static void on_lender_ended(void *context, const struct nc_box_end *end, uint64_
 static int start_interpreter(struct zygote *zygote, struct nacre_err *err)
 {
 	const struct nc_runtime *runtime = nc_runtimes[NC_PYTHON];
-	const struct nc_command_spec spec = {.order = &zygote->order,
+	const struct nc_command_spec spec = {.exec = &zygote->exec,
 		.next = true,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
@@ -213,14 +214,15 @@ static int start_interpreter(struct zygote *zygote, struct nacre_err *err)
 	int r;
 
 	reset(zygote);
-	zygote->order.flags = NC_ORDER_ZYGOTE;
-	(void)snprintf(source, sizeof(source), "%s/%s", zygote->order.dir, runtime->source_name);
+	zygote->exec.lends = true;
+	(void)snprintf(source, sizeof(source), "%s/%s", zygote->exec.dir, runtime->source_name);
 	r = nc_runtime_argv(
 		runtime->run.argv, source, "", NULL, 0, &zygote->argv.buf, &zygote->argv.count);
 	nc_env_fill(&zygote->env,
-		&(struct nc_env_place){.workspace = zygote->order.dir, .temporary = "/tmp"},
+		&(struct nc_env_place){
+			.workspace = zygote->exec.dir, .temporary = NC_BOX_TEMPORARY},
 		runtime->run.env);
-	nc_word_add(&zygote->env, "LD_PRELOAD=/workspace/" OBJECT_NAME);
+	nc_word_add(&zygote->env, "LD_PRELOAD=" NC_BOX_WORKSPACE "/" OBJECT_NAME);
 	nc_buf_adds(&zygote->env.buf, "NACRE_PRELOAD=");
 	nc_word_add(&zygote->env,
 		zygote->flavor == DATA ? data_modules : nc_buf_text(&zygote->pool->preload));
@@ -228,8 +230,8 @@ static int start_interpreter(struct zygote *zygote, struct nacre_err *err)
 		r = zygote->argv.buf.error < 0 ? zygote->argv.buf.error : zygote->env.buf.error;
 	if (r < 0)
 		return nc_err_errno(err, r, "Name the interpreter");
-	zygote->order.argv = nc_word_view(&zygote->argv);
-	zygote->order.env = nc_word_view(&zygote->env);
+	zygote->exec.argv = nc_word_view(&zygote->argv);
+	zygote->exec.env = nc_word_view(&zygote->env);
 	return nc_hub_start(zygote->pool->hub, &spec, &zygote->command, err);
 }
 
@@ -258,7 +260,7 @@ static void on_put(void *context, const struct nc_box_end *end, uint64_t output_
 static void begin(struct zygote *zygote)
 {
 	struct nc_pool *pool = zygote->pool;
-	const struct nc_command_spec spec = {.order = &zygote->order,
+	const struct nc_command_spec spec = {.exec = &zygote->exec,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.input = nc_buf_text(&pool->object),
@@ -274,11 +276,11 @@ static void begin(struct zygote *zygote)
 	zygote->said[0] = '\0';
 	zygote->is_ended = false;
 	reset(zygote);
-	zygote->order.flags = NC_ORDER_STAY | NC_ORDER_FILES;
+	zygote->exec.stays = zygote->exec.files = true;
 	nc_word_add(&zygote->argv, "nacre-files");
 	nc_word_add(&zygote->argv, "put");
-	zygote->order.argv = nc_word_view(&zygote->argv);
-	zygote->order.env = nc_word_view(&zygote->env);
+	zygote->exec.argv = nc_word_view(&zygote->argv);
+	zygote->exec.env = nc_word_view(&zygote->env);
 	if (nc_hub_start(pool->hub, &spec, &zygote->command, &err) < 0)
 		give_up(zygote, err.message);
 }
@@ -365,13 +367,13 @@ static void begin_waiter(struct waiter *waiter)
 	static const char *const none[] = {NULL};
 	struct nc_pool *pool = waiter->pool;
 	struct nc_word_list env = NC_WORD_LIST;
-	struct nc_box_order order = {.id = nc_hub_box_id(pool->hub),
+	struct nc_exec_spec exec = {.id = nc_hub_box_id(pool->hub),
 		.tier = NC_TIER_CONTAINER,
-		.flags = NC_ORDER_AHEAD | NC_ORDER_PACK,
+		.waits = true,
 		.limits = usual,
-		.dir = "/workspace",
+		.dir = NC_BOX_WORKSPACE,
 		.argv = nc_word_view(&pool->argv)};
-	const struct nc_command_spec spec = {.order = &order,
+	const struct nc_command_spec spec = {.exec = &exec,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.interactive = true,
@@ -384,16 +386,16 @@ static void begin_waiter(struct waiter *waiter)
 		.ended = on_waiter_ended};
 	struct nacre_err err = {0};
 
-	order.limits.memory_bytes = waiter->memory_bytes = pool->node_memory;
+	exec.limits.memory_bytes = waiter->memory_bytes = pool->node_memory;
 	nc_env_fill(&env,
-		&(struct nc_env_place){
-			"/workspace", "/tmp", NC_TIER_CONTAINER, waiter->memory_bytes},
+		&(struct nc_env_place){NC_BOX_WORKSPACE, NC_BOX_TEMPORARY, NC_TIER_CONTAINER,
+			waiter->memory_bytes},
 		none);
-	order.env = nc_word_view(&env);
+	exec.env = nc_word_view(&env);
 	if (env.buf.error < 0 || nc_hub_start(pool->hub, &spec, &waiter->command, &err) < 0)
 		pool->node.failures++;
 	else
-		waiter->box_id = order.id;
+		waiter->box_id = exec.id;
 	nc_buf_done(&env.buf);
 }
 
@@ -583,7 +585,8 @@ void nc_pool_load(const struct nc_pool *pool, struct nc_engine_load *load)
 static void prepare_node(struct nc_pool *pool)
 {
 	const char *const words[] = {/* NOLINTNEXTLINE(bugprone-suspicious-missing-comma) */
-		"node", "--require", "/workspace/" SCRIPT_NAME, "/workspace/main.js", NULL};
+		"node", "--require", NC_BOX_WORKSPACE "/" SCRIPT_NAME, NC_BOX_WORKSPACE "/main.js",
+		NULL};
 
 	nc_pack_add(&pool->script, SCRIPT_NAME, nc_ahead_script,
 		(size_t)(nc_ahead_script_end - nc_ahead_script), false);

@@ -28,7 +28,7 @@ uint64_t nc_pool_choose(struct nc_pool *pool, const struct nc_execution *executi
 
 /*
  * A box in which an interpreter waits for the first program of this execution, which is the
- * caller's now: its order is an NC_BOX_NEXT. 0: there is none.
+ * caller's now: its program is the box's next command. 0: there is none.
  */
 uint64_t nc_pool_take(struct nc_pool *pool, const struct nc_execution *execution);
 

@@ -256,7 +256,7 @@ static int route(struct nc_execution *execution)
 	bool has_binds = execution->request.binds.count > 0; /* they have to be mounted */
 	bool has_more = has_packages || execution->reach || has_decoys || has_binds;
 	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_more;
-	bool has_container = setup->holder->host.user_ns;
+	bool has_container = setup->holder->terms[NC_TIER_CONTAINER].here;
 
 	if (wanted != NC_TIER_MAX && wanted != NC_TIER_CONTAINER && wanted != NC_TIER_PROCESS)
 		return nc_execution_fail(execution, "blocked",
@@ -350,10 +350,10 @@ static void set_limits(struct nc_execution *execution)
 static int check_host(struct nc_execution *execution)
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
-	struct nc_box_order order = {.tier = execution->tier};
+	struct nc_exec_spec exec = {.tier = execution->tier};
 	struct nacre_err err = {0};
 
-	if (nc_settle(&order, &execution->wish, &setup->holder->host, setup->landlock, &err) == 0)
+	if (nc_settle(setup->holder, &execution->wish, &exec, &err) == 0)
 		return 0;
 	nc_denial_of_request(NC_DENIAL_FLOOR, nc_tier_names[execution->tier], &execution->refused);
 	return nc_execution_fail(execution, "blocked", "%s", err.message);

@@ -482,7 +482,6 @@ static json_t *environment_json(const struct nc_execution *execution)
 json_t *nc_execution_reply(const struct nc_execution *execution)
 {
 	const struct nc_step_state *last = nc_execution_last(execution);
-	const struct nc_box_host *host = &nc_engine_setup(execution->engine)->holder->host;
 	const struct nc_box_end *end = last_end(execution);
 	struct nc_box_end sum = total(execution), whole = bill(execution, &sum);
 	cleanup_json json_t *reply = json_pack(
@@ -496,7 +495,7 @@ json_t *nc_execution_reply(const struct nc_execution *execution)
 		"truncated", is_truncated(execution), "policy",
 		execution->terms ? execution->terms->policy : NULL, "risk",
 		nc_severity_names[risk_of(execution)], "strength",
-		end && end->id ? nc_outcome_strength(host, &sum) : json_null(), "denials",
+		end && end->id ? nc_outcome_strength(&sum) : json_null(), "denials",
 		denials_json(execution, &sum), "alerts",
 		nc_alerts_json(execution, &sum, last ? last->output_bytes : 0), "limits",
 		limits_json(execution, &sum), "usage",

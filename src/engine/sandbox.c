@@ -1,7 +1,7 @@
 /*
  * Sandboxes: how they are made and how they end. What runs in them is in sandbox_process.c.
  *
- * Theory of operation: a sandbox is a box that stays (NC_ORDER_HOME). Its first command puts no
+ * Theory of operation: a sandbox is a box that stays that is shared. Its first command puts no
  * file into it, which shows that it works; from then on each command is ordered beside the others.
  * The spawner keeps it over the death of this worker, and what the next worker has to know of it
  * stands in a ledger that both have (sandbox_keep.c).
@@ -47,7 +47,9 @@ struct nc_stats_wait {
 
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox)
 {
-	return nc_engine_setup(sandbox->all->setup.engine)->holder->host.cgroups != 0;
+	return nc_engine_setup(sandbox->all->setup.engine)
+		->holder->terms[sandbox->exec.tier]
+		.shares;
 }
 
 /* Its life is its own; how long each command may take is what a policy may bound. */
@@ -87,7 +89,7 @@ static int fill_env(struct nc_sandbox *sandbox)
 	const char *list[NC_REQUEST_ENV_MAX + 64] = {NULL};
 	size_t n = 0;
 
-	nc_box_places(&sandbox->order, &engine->holder->host, workspace, temporary);
+	nc_box_places(engine->holder, sandbox->exec.tier, sandbox->box_id, workspace, temporary);
 	nc_access_words(sandbox->access, workspace, &words);
 	for (size_t i = 0; i < env->count; i++)
 		nc_buf_addf(&words, "%s=%s%c", env->pair[i].name, env->pair[i].value, '\0');
@@ -100,7 +102,7 @@ static int fill_env(struct nc_sandbox *sandbox)
 	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
 	nc_env_fill(&sandbox->env,
 		&(struct nc_env_place){
-			workspace, temporary, sandbox->order.tier, sandbox->limits.memory_bytes},
+			workspace, temporary, sandbox->exec.tier, sandbox->limits.memory_bytes},
 		list);
 	return sandbox->env.buf.error;
 }
@@ -124,7 +126,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 
 	if (r < 0)
 		return refuse(err, "policy");
-	if (!engine->holder->host.user_ns)
+	if (!engine->holder->terms[NC_TIER_CONTAINER].here)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
 			"doctor)");
@@ -144,12 +146,11 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	if (placeholders && sandbox->access)
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
-	sandbox->order = (struct nc_box_order){.id = sandbox->box_id, .tier = NC_TIER_CONTAINER};
-	r = nc_settle(
-		&sandbox->order, &sandbox->wish, &engine->holder->host, engine->landlock, err);
+	sandbox->exec = (struct nc_exec_spec){.id = sandbox->box_id, .tier = NC_TIER_CONTAINER};
+	r = nc_settle(engine->holder, &sandbox->wish, &sandbox->exec, err);
 	if (r < 0)
 		return refuse(err, "limits");
-	sandbox->order.limits = sandbox->limits;
+	sandbox->exec.limits = sandbox->limits;
 	return fill_env(sandbox) < 0 ? nc_err_set(err, -ENOMEM, "Out of memory") : 0;
 }
 
@@ -293,7 +294,7 @@ void nc_sandbox_filled(struct nc_sandbox *sandbox)
 }
 
 static int show_binds(
-	const struct nc_sandbox *sandbox, struct nc_box_order *order, struct nacre_err *err)
+	const struct nc_sandbox *sandbox, struct nc_exec_spec *exec, struct nacre_err *err)
 {
 	const struct nc_binds *binds = nc_engine_setup(sandbox->all->setup.engine)->binds;
 	const struct nc_request_words *wanted = &sandbox->spec.binds;
@@ -301,7 +302,7 @@ static int show_binds(
 	for (size_t i = 0; i < wanted->count; i++) {
 		if (!nc_binds_has(binds, wanted->words[i]))
 			return nc_binds_unknown(wanted->words[i], err);
-		nc_binds_show(binds, wanted->words[i], order);
+		nc_binds_show(binds, wanted->words[i], exec);
 	}
 	return 0;
 }
@@ -310,8 +311,8 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 {
 	static const char words[] = "nacre-files\0put";
 	const struct nc_buf *trusted = nc_access_trusted(sandbox->access);
-	struct nc_box_order order = sandbox->order;
-	struct nc_command_spec spec = {.order = &order,
+	struct nc_exec_spec exec = sandbox->exec;
+	struct nc_command_spec spec = {.exec = &exec,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.output_max = UINT64_MAX,
@@ -333,20 +334,16 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 		return nc_err_errno(err, sandbox->files.error, "Make the sandbox");
 	spec.input = sandbox->files.data;
 	spec.input_size = sandbox->files.size;
-	order.flags |= NC_ORDER_STAY | NC_ORDER_FILES;
-	if (nc_sandbox_is_home(sandbox))
-		order.flags |= NC_ORDER_HOME;
-	if (sandbox->all->ledger)
-		order.flags |= NC_ORDER_KEEP;
-	if (sandbox->access)
-		order.flags |= NC_ORDER_DOOR;
-	if (nc_access_has_guests(sandbox->access))
-		order.flags |= NC_ORDER_GUESTS;
-	order.limits.wall_ms = MAKE_MS;
+	exec.stays = exec.files = true;
+	exec.shared = nc_sandbox_is_home(sandbox);
+	exec.survives = sandbox->all->ledger;
+	exec.door = sandbox->access;
+	exec.guests = nc_access_has_guests(sandbox->access);
+	exec.limits.wall_ms = MAKE_MS;
 	/* files are memory too, and belong to no command once it has ended */
-	order.limits.memory_bytes += order.limits.disk_bytes;
-	order.argv = (struct nc_box_words){words, sizeof(words), 2};
-	r = show_binds(sandbox, &order, err);
+	exec.limits.memory_bytes += exec.limits.disk_bytes;
+	exec.argv = (struct nc_box_words){words, sizeof(words), 2};
+	r = show_binds(sandbox, &exec, err);
 	if (r < 0)
 		return r;
 	if (*sandbox->spec.image && !nc_streq(sandbox->spec.image, NC_IMAGE_HOST)) {
@@ -354,7 +351,6 @@ static int start(struct nc_sandbox *sandbox, struct nacre_err *err)
 			nc_image_at(sandbox->all->setup.image_store_fd, sandbox->spec.image, err);
 		if (spec.image_fd < 0)
 			return spec.image_fd;
-		order.flags |= NC_ORDER_IMAGE;
 	}
 	r = nc_hub_start(sandbox->all->hub, &spec, &sandbox->making, err);
 	(void)nc_fd_close(spec.image_fd);
@@ -647,7 +643,7 @@ int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
 
-	if (!(engine->holder->host.cgroups & NC_CGROUP_CAN_FREEZE))
+	if (!engine->holder->terms[sandbox->exec.tier].stops)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Nothing can be stopped here: no control group can be frozen");
 	sandbox->paused = paused;

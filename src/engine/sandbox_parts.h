@@ -72,7 +72,7 @@ struct nc_sandbox {
 	struct nacre_err trouble; /* why its network could not be had; code 0: it could */
 	json_t *network;	  /* that its terms borrow from, once they were changed */
 	struct nc_box_limits limits;
-	struct nc_box_order order; /* of the box; its commands' are like it */
+	struct nc_exec_spec exec; /* of the box; its commands' are like it */
 	struct nc_word_list env;
 	uint64_t box_id;
 	struct nc_command *making; /* while it is made */
@@ -104,9 +104,9 @@ struct nc_sandboxes {
 	struct nc_sandboxes_gate gate;
 };
 
-/* The order for a command in it: id, home, flags, limits; words are the caller's. */
-int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
-	struct nacre_err *err);
+/* For a command in it: id, home, limits; words are the caller's. */
+int nc_sandbox_exec_spec(
+	struct nc_sandbox *sandbox, struct nc_exec_spec *ret_exec, struct nacre_err *err);
 
 /* Whether commands can run beside each other in it. */
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox);

@@ -20,10 +20,10 @@
 /* Of what nacre-files says is wrong. */
 #define SAID_MAX 400U
 
-int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_order *ret_order,
-	struct nacre_err *err)
+int nc_sandbox_exec_spec(
+	struct nc_sandbox *sandbox, struct nc_exec_spec *ret_exec, struct nacre_err *err)
 {
-	struct nc_box_order *order = ret_order;
+	struct nc_exec_spec *exec = ret_exec;
 
 	if (sandbox->paused)
 		return nc_err_set(err, -EBUSY, "The sandbox is paused: resume it first");
@@ -33,18 +33,16 @@ int nc_sandbox_order(struct nc_sandbox *sandbox, uint32_t flags, struct nc_box_o
 	if (!nc_sandbox_is_home(sandbox) && sandbox->n_running + sandbox->n_tasks > 0)
 		return nc_err_set(
 			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
-	*order = sandbox->order;
-	order->flags |= flags;
-	order->rows = 24;
-	order->columns = 80;
+	*exec = sandbox->exec;
+	exec->rows = 24;
+	exec->columns = 80;
 	if (nc_sandbox_is_home(sandbox)) {
-		order->id = nc_hub_box_id(sandbox->all->hub);
-		order->home = sandbox->box_id;
+		exec->id = nc_hub_box_id(sandbox->all->hub);
+		exec->home = sandbox->box_id;
 	} else {
-		order->flags |= NC_ORDER_STAY;
+		exec->stays = true;
 	}
-	if (sandbox->all->ledger)
-		order->flags |= NC_ORDER_KEEP;
+	exec->survives = sandbox->all->ledger;
 	return 0;
 }
 
@@ -362,19 +360,19 @@ static int fill_words(const struct nc_sandbox *sandbox, const struct nc_process_
 	return argv->buf.error < 0 ? argv->buf.error : env->buf.error;
 }
 
-static void take_wishes(const struct nc_process_spec *spec, struct nc_box_order *order)
+static void take_wishes(const struct nc_process_spec *spec, struct nc_exec_spec *exec)
 {
 	if (spec->terminal)
-		order->flags |= NC_ORDER_TTY;
+		exec->terminal = true;
 	/* less than the sandbox allows each, never more */
-	if (spec->wall_ms.given && spec->wall_ms.value < order->limits.wall_ms)
-		order->limits.wall_ms = spec->wall_ms.value;
+	if (spec->wall_ms.given && spec->wall_ms.value < exec->limits.wall_ms)
+		exec->limits.wall_ms = spec->wall_ms.value;
 	if (spec->rows.given)
-		order->rows = (uint32_t)spec->rows.value;
+		exec->rows = (uint32_t)spec->rows.value;
 	if (spec->columns.given)
-		order->columns = (uint32_t)spec->columns.value;
+		exec->columns = (uint32_t)spec->columns.value;
 	if (spec->dir)
-		(void)snprintf(order->dir, sizeof(order->dir), "%s", spec->dir);
+		(void)snprintf(exec->dir, sizeof(exec->dir), "%s", spec->dir);
 }
 
 struct nc_process *nc_process_new(struct nc_sandbox *sandbox, const struct nc_process_spec *spec)
@@ -429,19 +427,19 @@ static struct nc_command_spec spec_of(struct nc_process *process)
 		.ended = on_ended};
 }
 
-static int start(struct nc_process *process, struct nc_box_order *order, struct nacre_err *err)
+static int start(struct nc_process *process, const struct nc_exec_spec *exec, struct nacre_err *err)
 {
 	struct nc_command_spec spec;
 	int r;
 
-	process->box_id = order->id;
+	process->box_id = exec->id;
 	process->hungry = !process->interactive && process->input && *process->input;
 	r = nc_process_keep(process); /* first: the next worker is not to meet a stranger */
 	if (r < 0)
 		return nc_err_errno(err, r, "Take the command");
 	spec = spec_of(process);
-	spec.order = order;
-	spec.next = order->home == 0;
+	spec.exec = exec;
+	spec.next = exec->home == 0;
 	if (!process->interactive && process->input) {
 		spec.input = process->input;
 		spec.input_size = strlen(process->input);
@@ -486,7 +484,7 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	struct nc_word_list argv = NC_WORD_LIST, env = NC_WORD_LIST;
 	struct nc_process *process = NULL;
 	struct nc_sandbox *most = NULL;
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	int r = nc_process_spec_read(json_incref(body), &spec, faults);
 
 	if (r == -EINVAL)
@@ -510,20 +508,20 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 			"end",
 			NC_TENANT_HELD_MAX >> 20);
 	if (r == 0)
-		r = nc_sandbox_order(sandbox, 0, &order, err);
+		r = nc_sandbox_exec_spec(sandbox, &exec, err);
 	if (r < 0)
 		return err->code < 0 ? r : nc_err_errno(err, r, "Read the request");
-	take_wishes(&spec, &order);
+	take_wishes(&spec, &exec);
 	process = nc_process_new(sandbox, &spec);
 	r = process ? nc_process_take_study(process, found) : -ENOMEM;
 	if (r == 0)
 		r = fill_words(sandbox, &spec, &argv, &env);
-	order.argv = nc_word_view(&argv);
-	order.env = nc_word_view(&env);
+	exec.argv = nc_word_view(&argv);
+	exec.env = nc_word_view(&env);
 	if (r < 0)
 		(void)nc_err_errno(err, r, "Take the command");
 	else
-		r = start(process, &order, err);
+		r = start(process, &exec, err);
 	nc_buf_done(&argv.buf);
 	nc_buf_done(&env.buf);
 	if (r < 0) {
@@ -610,10 +608,7 @@ static int add_end(const struct nc_process *process, json_t *object)
 		object, "alerts", process->alerts ? json_incref(process->alerts) : json_array());
 	r |= json_object_set_new(object, "risk", json_string(nc_severity_names[process->risk]));
 	if (ran)
-		r |= json_object_set_new(object, "strength",
-			nc_outcome_strength(
-				&nc_engine_setup(process->sandbox->all->setup.engine)->holder->host,
-				end));
+		r |= json_object_set_new(object, "strength", nc_outcome_strength(end));
 	if (ran)
 		r |= json_object_set_new(object, "usage",
 			nc_outcome_usage(end, process->output_bytes, process->birth_ns));
@@ -908,11 +903,11 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 }
 
 static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
-	struct nc_box_order *order, struct nacre_err *err)
+	struct nc_exec_spec *exec, struct nacre_err *err)
 {
 	struct nc_word_list argv = NC_WORD_LIST;
-	const struct nc_command_spec spec = {.order = order,
-		.next = order->home == 0,
+	const struct nc_command_spec spec = {.exec = exec,
+		.next = exec->home == 0,
 		.image_fd = -EBADF,
 		.input_fd = task->input_fd,
 		.input = task->input.size > 0 ? task->input.data : NULL,
@@ -929,7 +924,7 @@ static int start_task(struct nc_sandbox *sandbox, struct nc_file_task *task,
 	nc_word_add(&argv, "nacre-files");
 	for (const char *const *word = task->asked.words; *word; word++)
 		nc_word_add(&argv, *word);
-	order->argv = nc_word_view(&argv);
+	exec->argv = nc_word_view(&argv);
 	r = argv.buf.error < 0 ? nc_err_errno(err, argv.buf.error, "Work on files")
 			       : nc_hub_start(sandbox->all->hub, &spec, &task->command, err);
 	nc_buf_done(&argv.buf);
@@ -941,22 +936,23 @@ int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *ask
 	struct nc_file_task **ret_task, struct nacre_err *err)
 {
 	struct nc_file_task *task;
-	struct nc_box_order order = {0};
-	int r = nc_sandbox_order(sandbox, NC_ORDER_FILES, &order, err);
+	struct nc_exec_spec exec = {0};
+	int r = nc_sandbox_exec_spec(sandbox, &exec, err);
 
 	if (r == 0 && sandbox->n_tasks >= NC_SANDBOX_TASKS_MAX)
 		r = nc_err_set(err, -EAGAIN, "So much is done with its files already");
 	if (r < 0)
 		return r;
 	if (nc_sandbox_is_home(sandbox)) /* else it is the box that is kept */
-		order.flags &= ~(uint32_t)NC_ORDER_KEEP;
-	order.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
-	order.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
+		exec.survives = false;
+	exec.files = true;
+	exec.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
+	exec.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
 	task = task_new(sandbox, asked);
 	if (!task)
 		return nc_err_errno(err, -ENOMEM, "Work on files");
 	sandbox->used_ns = nc_clock_ns();
-	r = start_task(sandbox, task, &order, err);
+	r = start_task(sandbox, task, &exec, err);
 	if (r < 0)
 		task_free(task);
 	else

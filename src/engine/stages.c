@@ -1,4 +1,4 @@
-/* What the stages of an execution order from the spawner. */
+/* What the stages of an execution run in boxes. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -59,7 +59,8 @@ static void find_paths(
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 
-	nc_box_places(&execution->order, &setup->holder->host, paths->workspace, paths->temporary);
+	nc_box_places(setup->holder, execution->exec.tier, execution->exec.id, paths->workspace,
+		paths->temporary);
 	(void)snprintf(paths->source, sizeof(paths->source), "%s/%s", paths->workspace,
 		step ? step->source : "");
 	/* steps of a workflow have a program each */
@@ -398,7 +399,7 @@ static void files_words(struct nc_execution *execution, const struct nc_stage *s
 	char bytes[32], files[32];
 
 	nc_word_add(&execution->argv, "nacre-files");
-	execution->order.flags |= NC_ORDER_FILES;
+	execution->exec.files = true;
 	if (stage->kind == NC_STAGE_LOOK) {
 		nc_decoys_words(&execution->request.files, &execution->argv);
 		return;
@@ -430,7 +431,7 @@ static uint64_t time_left(const struct nc_execution *execution)
 /* Files are moved and compilers run by limits of their own; a disk has one size for all. */
 static void stage_limits(struct nc_execution *execution, const struct nc_stage *stage)
 {
-	struct nc_box_limits *limits = &execution->order.limits;
+	struct nc_box_limits *limits = &execution->exec.limits;
 	const struct nc_request_step *wanted = &execution->request.step[stage->step];
 
 	*limits = execution->limits;
@@ -452,7 +453,7 @@ static void stage_limits(struct nc_execution *execution, const struct nc_stage *
 		if (wanted->wall_ms.given && wanted->wall_ms.value < limits->wall_ms)
 			limits->wall_ms = wanted->wall_ms.value;
 	}
-	if (execution->order.flags & NC_ORDER_FILES || stage->kind == NC_STAGE_PROBE) {
+	if (execution->exec.files || stage->kind == NC_STAGE_PROBE) {
 		limits->memory_bytes = FILES_MEMORY + limits->disk_bytes;
 		limits->cpu_milli = 1000;
 		limits->cpu_time_ms = 0;
@@ -529,7 +530,7 @@ static void add_layer(
 
 	if (shown->dir_fd < 0 || (build && !warmth_words(execution, &execution->step[stage->step])))
 		return;
-	execution->order.n_layers = 1;
+	execution->exec.n_layers = 1;
 	spec->layer_fd[0] = shown->layer_fd;
 }
 
@@ -552,27 +553,27 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 	const struct nc_stage *stage = &execution->stages[execution->at];
 	struct nc_wish unnamed = {.names = execution->wish.names};
-	struct nc_box_order *order = &execution->order;
+	struct nc_exec_spec *exec = &execution->exec;
 	struct nacre_err err = {0};
 	int r;
 
 	reset(execution);
-	*order = (struct nc_box_order){.id = execution->box_id,
+	*exec = (struct nc_exec_spec){.id = execution->box_id,
 		.tier = is_build(stage, execution) ? NC_TIER_CONTAINER : execution->tier,
-		.flags = (stage->last ? 0U : NC_ORDER_STAY) | (stage->packs ? NC_ORDER_PACK : 0U)};
+		.stays = !stage->last};
 	/* what is billed is what the spawner bears witness of under its name */
 	if (stage->kind == NC_STAGE_RUN || stage->kind == NC_STAGE_COMPILE)
-		(void)snprintf(order->name, sizeof(order->name), "%s%s", execution->id,
+		(void)snprintf(exec->name, sizeof(exec->name), "%s%s", execution->id,
 			stage->kind == NC_STAGE_RUN ? "" : NC_BOX_OF_COMPILER);
 	memcpy(unnamed.floor, execution->wish.floor, sizeof(unnamed.floor));
-	r = nc_settle(order, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
-		&setup->holder->host, setup->landlock, &err);
+	r = nc_settle(setup->holder, stage->kind == NC_STAGE_RUN ? &execution->wish : &unnamed,
+		exec, &err);
 	if (r < 0)
 		return nc_execution_fail(execution, "internal_error", "%s", err.message);
 	for (size_t i = 0;
 		stage->first && !is_build(stage, execution) && i < execution->request.binds.count;
 		i++)
-		nc_binds_show(setup->binds, execution->request.binds.words[i], order);
+		nc_binds_show(setup->binds, execution->request.binds.words[i], exec);
 	r = fill_words(execution, stage);
 	if (r == 0 && (puts_files(stage) || stage->packs))
 		r = fill_stream(execution, stage);
@@ -583,22 +584,22 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 		return nc_execution_fail(execution, "error",
 			"Arguments, environment or files do not fit: %s", nc_errno_text(r));
 	stage_limits(execution, stage);
-	if (stage->kind == NC_STAGE_RUN && execution->tier == NC_TIER_PROCESS && execution->alone)
-		order->flags |= NC_ORDER_ALONE; /* no layer above what nobody needs */
-	if (stage->first && stage->kind == NC_STAGE_RUN && nc_box_is_neutral(order) &&
+	/* no layer above what nobody needs */
+	exec->alone = stage->kind == NC_STAGE_RUN && execution->tier == NC_TIER_PROCESS &&
+		      execution->alone;
+	if (stage->first && stage->kind == NC_STAGE_RUN && nc_exec_is_neutral(exec) &&
 		!execution->reach && execution->environment.dir_fd < 0 && !execution->took &&
 		!execution->retried)
-		order->zygote = nc_pool_choose(nc_engine_pool(execution->engine), execution);
-	if (stage->first && !is_build(stage, execution) && execution->reach)
-		order->flags |= NC_ORDER_DOOR |
-				(nc_access_has_guests(execution->reach) ? NC_ORDER_GUESTS : 0U);
+		exec->warm = nc_pool_choose(nc_engine_pool(execution->engine), execution);
+	exec->door = stage->first && !is_build(stage, execution) && execution->reach;
+	exec->guests = exec->door && nc_access_has_guests(execution->reach);
 	/* what compilers are shown is what the key of their program covers: a cache that was made
 	 * by the compiler alone is no more than that */
 	if (stage->first)
 		add_layer(execution, stage, spec);
-	order->argv = nc_word_view(&execution->argv);
-	order->env = nc_word_view(&execution->env);
-	spec->order = order;
+	exec->argv = nc_word_view(&execution->argv);
+	exec->env = nc_word_view(&execution->env);
+	spec->exec = exec;
 	spec->next = !stage->first || execution->took;
 	spec->image_fd = spec->input_fd = -EBADF;
 	spec->output_max = stage->kind == NC_STAGE_RUN ? execution->output_max : UINT64_MAX;

@@ -33,6 +33,7 @@
 #include "inside/shade.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
+#include "kernel/means.h"
 #include "kernel/privilege.h"
 #include "kernel/processor.h"
 
@@ -581,12 +582,20 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 	return nc_wire_close(&in);
 }
 
-/* What the order wants to be held by, at the least. */
+/* What the order wants to be held by, of what can turn out to be weaker than on the host at large.
+ */
 static int is_held(const struct nc_box_order *order, uint32_t landlock, bool listens)
 {
-	if (landlock < order->landlock_min)
-		return -EOPNOTSUPP;
-	return (order->flags & NC_ORDER_MUST_REPORT) && !listens ? -EOPNOTSUPP : 0;
+	static const enum nc_property judged[] = {
+		NC_STRENGTH_FILESYSTEM, NC_STRENGTH_SYSCALLS, NC_STRENGTH_ACCESS};
+	const struct nc_means means = {.landlock = landlock, .reported = listens};
+	enum nc_grade grades[NC_STRENGTH_MAX];
+
+	nc_means_grade(&(struct nc_box_host){0}, order->tier, &means, grades);
+	for (size_t i = 0; i < sizeof(judged) / sizeof(judged[0]); i++)
+		if (grades[judged[i]] < order->required[judged[i]])
+			return -EOPNOTSUPP;
+	return 0;
 }
 
 /*

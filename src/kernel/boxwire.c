@@ -115,6 +115,31 @@ static void get_layers(struct nc_wire_in *in, struct nc_box_order *order)
 		order->layer_writable[i] = nc_wire_get_u8(in) != 0;
 }
 
+/* With their number: another version may have more of them, or fewer. */
+static void put_grades(struct nc_wire_out *out, const enum nc_grade grades[static NC_STRENGTH_MAX])
+{
+	nc_wire_put_u8(out, NC_STRENGTH_MAX);
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
+		nc_wire_put_u8(out, (uint8_t)grades[i]);
+}
+
+/* What this version does not know it cannot hold: who requires that is refused. */
+static void get_grades(
+	struct nc_wire_in *in, bool are_required, enum nc_grade ret_grades[static NC_STRENGTH_MAX])
+{
+	const uint8_t n = nc_wire_get_u8(in);
+
+	for (size_t i = 0; i < n && in->error == 0; i++) {
+		const uint8_t grade = nc_wire_get_u8(in);
+
+		if (grade >= NC_GRADE_MAX ||
+			(are_required && i >= NC_STRENGTH_MAX && grade > NC_GRADE_NONE))
+			in->error = -EBADMSG;
+		else if (i < NC_STRENGTH_MAX)
+			ret_grades[i] = (enum nc_grade)grade;
+	}
+}
+
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order)
 {
 	struct nc_box_limits limits = order->limits;
@@ -128,7 +153,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 		nc_wire_put_u64(out, *fields[i]);
 	nc_wire_put_u8(out, (uint8_t)order->tier);
 	nc_wire_put_u32(out, order->flags);
-	nc_wire_put_u32(out, order->landlock_min);
+	put_grades(out, order->required);
 	nc_wire_put_u32(out, order->rows);
 	nc_wire_put_u32(out, order->columns);
 	put_binds(out, order);
@@ -152,7 +177,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 		*fields[i] = nc_wire_get_u64(in);
 	tier = nc_wire_get_u8(in);
 	ret_order->flags = nc_wire_get_u32(in);
-	ret_order->landlock_min = nc_wire_get_u32(in);
+	get_grades(in, true, ret_order->required);
 	ret_order->rows = nc_wire_get_u32(in);
 	ret_order->columns = nc_wire_get_u32(in);
 	get_binds(in, ret_order);
@@ -227,10 +252,8 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 	nc_wire_put_u8(out, (uint8_t)end->cause);
 	nc_wire_put_u32(out, end->code);
 	nc_wire_put_u32(out, end->signal);
-	nc_wire_put_u32(out, end->landlock);
-	nc_wire_put_u8(out, end->reported);
 	nc_wire_put_u8(out, (uint8_t)end->tier);
-	nc_wire_put_u8(out, end->pid_ns);
+	put_grades(out, end->held);
 	nc_wire_put_u8(out, end->alone);
 	nc_wire_put_u32(out, end->hit);
 	nc_wire_put_u8(out, end->stays);
@@ -253,10 +276,8 @@ void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 
 	end.code = nc_wire_get_u32(in);
 	end.signal = nc_wire_get_u32(in);
-	end.landlock = nc_wire_get_u32(in);
-	end.reported = nc_wire_get_u8(in) != 0;
 	tier = nc_wire_get_u8(in);
-	end.pid_ns = nc_wire_get_u8(in) != 0;
+	get_grades(in, false, end.held);
 	end.alone = nc_wire_get_u8(in) != 0;
 	end.hit = nc_wire_get_u32(in);
 	end.stays = nc_wire_get_u8(in) != 0;

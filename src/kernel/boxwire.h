@@ -10,6 +10,7 @@
 
 #include "base/tier_ids.h"
 #include "base/wire.h"
+#include "kernel/grade.h"
 
 #define NC_BOXWIRE_VERSION 7U
 
@@ -87,33 +88,30 @@ enum nc_box_order_flag {
 	NC_ORDER_TTY = 1 << 0,	 /* a terminal instead of pipes */
 	NC_ORDER_IMAGE = 1 << 1, /* a directory instead of the host's own tree */
 	NC_ORDER_KEEP = 1 << 2,	 /* outlives the worker, for the next one to adopt */
-	/* what must be so, or the box fails before anything foreign runs */
-	NC_ORDER_MUST_REPORT = 1 << 3, /* refused calls are reported */
-	NC_ORDER_MUST_PID_NS = 1 << 4, /* it has a pid namespace */
 	/* the box outlives the command, whatever ends it, for NC_BOX_NEXT; NC_BOX_KILL ends it */
-	NC_ORDER_STAY = 1 << 5,
-	NC_ORDER_FILES = 1 << 6, /* the program is nacre-files, whatever argv[0] says */
+	NC_ORDER_STAY = 1 << 3,
+	NC_ORDER_FILES = 1 << 4, /* the program is nacre-files, whatever argv[0] says */
 	/* it can reach a socket that is handed out: what listens there is its way to the network */
-	NC_ORDER_DOOR = 1 << 7,
+	NC_ORDER_DOOR = 1 << 5,
 	/*
 	 * further commands will run in it beside each other: there are terminals for them, and its
 	 * limits hold for all of them together
 	 */
-	NC_ORDER_HOME = 1 << 8,
-	NC_ORDER_ALONE = 1 << 9, /* in a process box: it can make no processes */
+	NC_ORDER_HOME = 1 << 6,
+	NC_ORDER_ALONE = 1 << 7, /* in a process box: it can make no processes */
 	/* files (base/pack.h) come with it, through a pipe, for its working directory */
-	NC_ORDER_PACK = 1 << 10,
+	NC_ORDER_PACK = 1 << 8,
 	/* its program is a zygote: NC_BOX_READY with its id makes it lend its children to boxes */
-	NC_ORDER_ZYGOTE = 1 << 11,
+	NC_ORDER_ZYGOTE = 1 << 9,
 	/* its program is started now, and told what to run by NC_BOX_NEXT; STARTED: it waits */
-	NC_ORDER_AHEAD = 1 << 12,
+	NC_ORDER_AHEAD = 1 << 10,
 	/*
 	 * Others come in to it: what is handed out as its door is a SOCK_SEQPACKET socket in which
 	 * one message waits, with the door and NC_DOOR_GUESTS unconnected TCP sockets of its
 	 * network
 	 */
-	NC_ORDER_GUESTS = 1 << 13,
-	NC_ORDER_FLAGS = (1 << 14) - 1,
+	NC_ORDER_GUESTS = 1 << 11,
+	NC_ORDER_FLAGS = (1 << 12) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -129,10 +127,10 @@ struct nc_box_order {
 	char name[NC_BOX_NAME_MAX + 1]; /* what the journal calls what runs in it; or "" */
 	struct nc_box_limits limits;
 	enum nc_tier tier;
-	uint32_t flags;		/* enum nc_box_order_flag */
-	uint32_t landlock_min;	/* the least ABI that must hold it */
-	uint32_t rows, columns; /* of the terminal */
-	uint32_t n_layers;	/* directories of the worker's own, by descriptor */
+	uint32_t flags;				 /* enum nc_box_order_flag */
+	enum nc_grade required[NC_STRENGTH_MAX]; /* held by less nothing foreign runs */
+	uint32_t rows, columns;			 /* of the terminal */
+	uint32_t n_layers; /* directories of the worker's own, by descriptor */
 	bool layer_writable[NC_BOX_LAYERS_MAX];
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
@@ -213,12 +211,10 @@ struct nc_box_usage {
 struct nc_box_end {
 	uint64_t id;
 	enum nc_box_cause cause;
-	uint32_t code;	   /* exit status, where signal is 0 */
-	uint32_t signal;   /* that ended it, or 0 */
-	uint32_t landlock; /* the ABI that it was held by; 0: none */
-	bool reported;	   /* refused calls were reported */
+	uint32_t code;	 /* exit status, where signal is 0 */
+	uint32_t signal; /* that ended it, or 0 */
 	enum nc_tier tier;
-	bool pid_ns;	   /* it had a pid namespace: nothing of it can survive */
+	enum nc_grade held[NC_STRENGTH_MAX]; /* what it was held by */
 	bool alone;	   /* it could make no processes, because nothing could have ended them */
 	uint32_t hit;	   /* enum nc_box_hit */
 	bool stays;	   /* the box is there still, without processes, for its next command */

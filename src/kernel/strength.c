@@ -9,29 +9,6 @@
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
 
-const char *const nc_grade_names[NC_GRADE_MAX] = {
-	[NC_GRADE_NONE] = "none",
-	[NC_GRADE_REDUCED] = "reduced",
-	[NC_GRADE_FULL] = "full",
-};
-
-const char *const nc_property_names[NC_STRENGTH_MAX] = {
-	[NC_STRENGTH_FILESYSTEM] = "filesystem",
-	[NC_STRENGTH_IDENTITY] = "identity",
-	[NC_STRENGTH_PROCESSES] = "processes",
-	[NC_STRENGTH_NETWORK] = "network",
-	[NC_STRENGTH_IPC] = "ipc",
-	[NC_STRENGTH_SYSCALLS] = "syscalls",
-	[NC_STRENGTH_ACCESS] = "access",
-	[NC_STRENGTH_MEMORY] = "memory",
-	[NC_STRENGTH_CPU] = "cpu",
-	[NC_STRENGTH_PIDS] = "pids",
-	[NC_STRENGTH_DISK] = "disk",
-	[NC_STRENGTH_IO] = "io",
-	[NC_STRENGTH_KILL] = "kill",
-	[NC_STRENGTH_HYPERVISOR] = "hypervisor",
-};
-
 /* What a judgement works on. */
 struct judge {
 	const struct nc_probes *probes;
@@ -264,11 +241,6 @@ void nc_strength_nothing(const char *why, const char *fix, struct nc_strength *r
 		grade(&judge, i, NC_GRADE_NONE, fix, "%s", why);
 }
 
-static enum nc_grade full_or(bool full, enum nc_grade otherwise)
-{
-	return full ? NC_GRADE_FULL : otherwise;
-}
-
 const enum nc_grade nc_strength_floor[NC_STRENGTH_MAX] = {
 	[NC_STRENGTH_FILESYSTEM] = NC_GRADE_REDUCED,
 	[NC_STRENGTH_PROCESSES] = NC_GRADE_REDUCED,
@@ -277,46 +249,3 @@ const enum nc_grade nc_strength_floor[NC_STRENGTH_MAX] = {
 	[NC_STRENGTH_SYSCALLS] = NC_GRADE_REDUCED,
 	[NC_STRENGTH_KILL] = NC_GRADE_REDUCED,
 };
-
-/* What a box without mounts and namespaces of its own lacks. */
-static void weaken_process(const struct nc_box_host *host, const struct nc_box_end *end,
-	enum nc_grade grades[static NC_STRENGTH_MAX])
-{
-	/* before ABI 3 Landlock cannot deny truncate(): no wall around files */
-	grades[NC_STRENGTH_FILESYSTEM] = end->landlock >= 3 ? NC_GRADE_REDUCED : NC_GRADE_NONE;
-	if (!host->ranges && !end->pid_ns)
-		grades[NC_STRENGTH_IDENTITY] = NC_GRADE_NONE;
-	grades[NC_STRENGTH_NETWORK] = NC_GRADE_REDUCED;
-	grades[NC_STRENGTH_IPC] = NC_GRADE_REDUCED;
-	grades[NC_STRENGTH_DISK] = NC_GRADE_REDUCED;
-	if (end->pid_ns)
-		return;
-	/* it cannot signal others, but sees that they are there */
-	grades[NC_STRENGTH_PROCESSES] = NC_GRADE_REDUCED;
-	grades[NC_STRENGTH_KILL] =
-		full_or(end->alone || host->cgroups & NC_CGROUP_CAN_KILL, NC_GRADE_REDUCED);
-}
-
-void nc_strength_of_box(const struct nc_box_host *host, const struct nc_box_end *end,
-	enum nc_grade ret_grades[static NC_STRENGTH_MAX])
-{
-	const uint32_t memory = NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_SWAP;
-
-	/* namespaces, the root, the filter and the limited file system: without one there is no box
-	 */
-	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
-		ret_grades[i] = NC_GRADE_FULL;
-	ret_grades[NC_STRENGTH_IDENTITY] = full_or(host->ranges, NC_GRADE_REDUCED);
-	ret_grades[NC_STRENGTH_SYSCALLS] = full_or(end->reported, NC_GRADE_REDUCED);
-	ret_grades[NC_STRENGTH_ACCESS] =
-		full_or(end->landlock >= 6, end->landlock > 0 ? NC_GRADE_REDUCED : NC_GRADE_NONE);
-	ret_grades[NC_STRENGTH_MEMORY] =
-		full_or((host->cgroups & memory) == memory, NC_GRADE_REDUCED);
-	ret_grades[NC_STRENGTH_CPU] = full_or(host->cgroups & NC_CGROUP_CAN_CPU, NC_GRADE_NONE);
-	ret_grades[NC_STRENGTH_PIDS] =
-		full_or(host->cgroups & NC_CGROUP_CAN_PIDS, NC_GRADE_REDUCED);
-	ret_grades[NC_STRENGTH_IO] = NC_GRADE_NONE;
-	ret_grades[NC_STRENGTH_HYPERVISOR] = NC_GRADE_NONE;
-	if (end->tier == NC_TIER_PROCESS)
-		weaken_process(host, end, ret_grades);
-}

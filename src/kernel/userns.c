@@ -2,13 +2,16 @@
 #include "kernel/userns.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -177,4 +180,18 @@ void nc_probe_id_range(struct nc_probes *probes)
 		r = info.si_status == 0 ? 0 : -EPERM;
 	}
 	nc_probe_judge(probes, NC_PROBE_ID_RANGE, r, what);
+}
+
+bool nc_userns_can_make(void)
+{
+	int r, pidfd = -EBADF;
+	struct clone_args arguments = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PIDFD,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD};
+
+	r = (int)syscall(SYS_clone3, &arguments, sizeof(arguments));
+	if (r == 0)
+		_exit(0);
+	(void)nc_pidfd_end(pidfd);
+	return r > 0;
 }

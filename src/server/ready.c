@@ -108,12 +108,12 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 {
 	static const char program[] = "true", path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 	const struct nc_engine_setup *setup = nc_engine_setup(ready->engine);
-	const struct nc_box_host *host = &setup->holder->host;
 	struct nc_hub *hub = nc_engine_hub(ready->engine);
 	/* those that an execution has which names none */
 	const struct nc_limit_values *usual = &setup->config->limits.language[NC_PYTHON];
-	struct nc_box_order order = {.id = nc_hub_box_id(hub),
-		.tier = host->user_ns ? NC_TIER_CONTAINER : NC_TIER_PROCESS,
+	struct nc_exec_spec exec = {.id = nc_hub_box_id(hub),
+		.tier = setup->holder->terms[NC_TIER_CONTAINER].here ? NC_TIER_CONTAINER
+								     : NC_TIER_PROCESS,
 		.limits = {.memory_bytes = usual->memory_mb.number * MB,
 			.cpu_milli = usual->cpu_cores.number,
 			.wall_ms = 10000,
@@ -123,7 +123,7 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 			.open_files = nc_files_usual()},
 		.argv = {.data = program, .size = sizeof(program), .count = 1},
 		.env = {.data = path, .size = sizeof(path), .count = 1}};
-	struct nc_command_spec spec = {.order = &order,
+	struct nc_command_spec spec = {.exec = &exec,
 		.image_fd = -EBADF,
 		.input_fd = -EBADF,
 		.output_max = 4096,
@@ -132,7 +132,7 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 		.printed = on_printed,
 		.ended = on_ended};
 	struct nc_wish wish = {.names = NULL};
-	int r = nc_settle(&order, &wish, host, setup->landlock, err);
+	int r = nc_settle(setup->holder, &wish, &exec, err);
 
 	if (r < 0)
 		return r;

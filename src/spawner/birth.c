@@ -492,7 +492,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 		.go_fd = -EBADF,
 		.built_fd = has_root ? -EBADF : home->built_fd,
 		.zygote = zygote,
-		.alone = box->end.alone ||
+		.alone = box->means.alone ||
 			 (box->order && (box->order->order.flags & NC_ORDER_ALONE)),
 		.terminal = box->order && (box->order->order.flags & NC_ORDER_TTY),
 		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
@@ -791,8 +791,8 @@ static void note_held(
 	size_t n = 0;
 
 	box->held = true;
-	box->end.landlock = report->landlock;
-	box->end.reported = report->has[NC_PAYLOAD_LISTENER];
+	box->means.landlock = report->landlock;
+	box->means.reported = report->has[NC_PAYLOAD_LISTENER];
 	for (size_t i = 0; i < NC_PAYLOAD_FDS && n < packet->n_fds; i++)
 		if (report->has[i]) {
 			*places[i] = packet->fds[n];

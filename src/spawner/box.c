@@ -171,19 +171,20 @@ static int begin_process(struct nc_nursery *nursery, struct nc_box *box, struct 
 	if (r < 0)
 		return r;
 	box->scratch_made = true;
-	if (nursery->user_ns) {
+	if (nursery->host.user_ns) {
 		r = nc_birth_first(nursery, box, err);
-		box->end.pid_ns = r == 0;
+		box->means.pid_ns = r == 0;
 		if (r == 0)
 			return make_group(nursery, box, box, err);
-		if (box->init_fd >= 0 || box->order->order.flags & NC_ORDER_MUST_PID_NS)
+		if (box->init_fd >= 0 ||
+			box->order->order.required[NC_STRENGTH_PROCESSES] == NC_GRADE_FULL)
 			return r;
 		*err = (struct nacre_err){0};
 	}
 	r = make_group(nursery, box, box, err);
 	if (r < 0)
 		return r;
-	box->end.alone = !nc_box_group(box);
+	box->means.alone = !nc_box_group(box);
 	return make_payload(nursery, box, box, err);
 }
 
@@ -241,7 +242,7 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		return r;
 	if (box->end.tier == NC_TIER_PROCESS)
 		return begin_process(nursery, box, err);
-	box->end.pid_ns = true;
+	box->means.pid_ns = true;
 	r = nc_birth_first(nursery, box, err);
 	return r < 0 || !nursery->is_filtered ? r : nc_box_hasten(nursery, box, err);
 }
@@ -295,10 +296,7 @@ int nc_box_next(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_pe
 	box->billed = box->deserted = false;
 	box->handed_ns = box->started_ns = box->memory_seen_bytes = box->cpu_seen_us = 0;
 	box->deadline_ns = nc_clock_ns() + BIRTH_TIMEOUT_NS;
-	box->end = (struct nc_box_end){.id = box->end.id,
-		.tier = box->end.tier,
-		.pid_ns = box->end.pid_ns,
-		.alone = box->end.alone};
+	box->end = (struct nc_box_end){.id = box->end.id, .tier = box->end.tier};
 	if (r < 0)
 		return nc_err_errno(err, r, "End the last command's control group");
 	/* its own: limits and bill are the command's, and one that was killed takes nobody in */
@@ -315,7 +313,7 @@ int nc_box_join(struct nc_nursery *nursery, const struct nc_box *home, struct nc
 	note_order(box, order);
 	box->home_id = home->end.id;
 	box->end.tier = home->end.tier;
-	box->end.pid_ns = home->end.pid_ns;
+	box->means = home->means;
 	box->home_fd = nc_fd_dup(home->init_fd);
 	if (box->home_fd < 0)
 		return nc_err_errno(err, box->home_fd, "Hold the box");
@@ -431,7 +429,7 @@ void nc_box_look(const struct nc_box *box, struct nc_box_now *ret_now)
 	ret_now->io_written_bytes = usage.io_written_bytes;
 	bill->io_read_bytes = usage.io_read_bytes;
 	bill->io_written_bytes = usage.io_written_bytes;
-	if (!box->end.pid_ns || box->payload_fd < 0 || box->handed_ns == 0)
+	if (!box->means.pid_ns || box->payload_fd < 0 || box->handed_ns == 0)
 		return;
 	made = nc_sample_made(box->payload_pid, group);
 	ret_now->made = made.count;
@@ -589,7 +587,7 @@ static void close_bill(struct nc_box *box)
 		return;
 	collect_usage(box);
 	box->billed = true;
-	if (box->end.pid_ns)
+	if (box->means.pid_ns)
 		(void)nc_cgroup_remove(&box->group);
 }
 
@@ -724,7 +722,7 @@ bool nc_box_ended(struct nc_nursery *nursery, struct nc_box *box)
 	box->init_fd = nc_pidfd_end(box->init_fd);
 	close_bill(box);
 	if (box->cleaner_fd < 0 && box->end.tier == NC_TIER_PROCESS && box->scratch_made) {
-		if (!box->end.pid_ns && nc_box_group(box))
+		if (!box->means.pid_ns && nc_box_group(box))
 			kill_group(box);
 		box->cleaner_fd = nc_scratch_clean(&nursery->scratch, box->end.id);
 		if (box->cleaner_fd >= 0)

@@ -8,6 +8,7 @@
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
 #include "kernel/cradle.h"
+#include "kernel/means.h"
 #include "kernel/scratch.h"
 #include "kernel/slot.h"
 
@@ -23,15 +24,15 @@ struct nc_kept_frame {
 
 /* What all boxes share. */
 struct nc_nursery {
-	int self_fd;	       /* pidfd of the spawner */
-	int init_fd;	       /* nacre-init, sealed */
-	int files_source_fd;   /* nacre-files on the disk */
-	int files_fd;	       /* the same sealed, once it was needed; or -EBADF */
-	uint64_t pid_ns;       /* which pid namespace the spawner is in: its inode */
-	int pid_ns_fd;	       /* the spawner's own, to come back to; -EBADF: it may not */
-	uint64_t caps;	       /* that the spawner has */
-	bool user_ns;	       /* user namespaces can be had, as far as is known */
-	unsigned int uid, gid; /* whose ids a box without a range maps */
+	int self_fd;		 /* pidfd of the spawner */
+	int init_fd;		 /* nacre-init, sealed */
+	int files_source_fd;	 /* nacre-files on the disk */
+	int files_fd;		 /* the same sealed, once it was needed; or -EBADF */
+	uint64_t pid_ns;	 /* which pid namespace the spawner is in: its inode */
+	int pid_ns_fd;		 /* the spawner's own, to come back to; -EBADF: it may not */
+	uint64_t caps;		 /* that the spawner has */
+	struct nc_box_host host; /* as far as is known */
+	unsigned int uid, gid;	 /* whose ids a box without a range maps */
 	struct nc_locks locks;
 	bool is_filtered; /* whatever is forked has our filter beneath its own */
 	bool lasting;	  /* boxes that stay, and zygotes, are to come */
@@ -134,6 +135,7 @@ struct nc_box {
 	uint64_t disk_bytes, inodes;		 /* of the limited file system, as it is */
 	uint64_t memory_seen_bytes, cpu_seen_us; /* the most that was seen where no group counts */
 	struct nc_box_limits limits;
+	struct nc_means means; /* that hold it, and not every box alike */
 	struct nc_box_end end; /* filled as it becomes known */
 };
 

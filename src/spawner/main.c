@@ -75,7 +75,7 @@ static int fail(const struct nacre_err *err)
  */
 static void enter_own_namespaces(void)
 {
-	spawner.nursery.user_ns =
+	spawner.nursery.host.user_ns =
 		(geteuid() == 0 || nc_userns_enter_self() == 0) && unshare(CLONE_NEWNS) == 0;
 }
 
@@ -97,11 +97,11 @@ static int lock_in(bool ranges, struct nacre_err *err)
 
 	/* deadlines are kept under load too; what we start takes its own place again */
 	(void)setpriority(PRIO_PROCESS, 0, SPAWNER_PRIORITY); /* an ordinary user may not */
-	spawner.nursery.user_ns = true;
+	spawner.nursery.host.user_ns = true;
 	if (!ranges)
 		enter_own_namespaces();
 	/* neither the caller any more nor root of a namespace of our own */
-	if (!spawner.nursery.user_ns && geteuid() != id && geteuid() != 0)
+	if (!spawner.nursery.host.user_ns && geteuid() != id && geteuid() != 0)
 		return nc_err_set(err, -EPERM, "Map our own id into a user namespace");
 	spawner.nursery.caps = keep;
 	if (ranges && setgroups(0, NULL) < 0)

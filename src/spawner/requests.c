@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -26,6 +24,7 @@
 
 /* What a box takes while it is made, and the order beside it. */
 #define SPARE_FDS 40
+#define TOO_WEAK "No box here is held as is required"
 #define NO_ROOM "This spawner has as many boxes as it can hold, or no memory"
 
 static bool is_adopted(const struct nc_box *box)
@@ -67,27 +66,18 @@ static void tell_adopted(struct nc_spawner *spawner)
 static bool can_make_user_ns(struct nc_spawner *spawner)
 {
 	static bool tried;
-	int r, pidfd = -EBADF;
-	struct clone_args arguments = {.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_PIDFD,
-		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD};
 
 	if (tried || spawner->nursery.pid_ns_fd < 0 || spawner->table.box[0].state != NC_BOX_FREE)
-		return spawner->nursery.user_ns;
+		return spawner->nursery.host.user_ns;
 	tried = true;
-	r = (int)syscall(SYS_clone3, &arguments, sizeof(arguments));
-	if (r == 0)
-		_exit(0);
-	(void)nc_pidfd_end(pidfd);
-	return r > 0;
+	return nc_userns_can_make();
 }
 
 static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 {
 	struct nacre_err err = {0};
 	struct nc_wire_out out;
-	struct nc_box_host host = {
-		.ranges = spawner->nursery.scratch.ranges, .user_ns = spawner->nursery.user_ns};
+	struct nc_box_host *host = &spawner->nursery.host;
 	uint32_t version = nc_wire_get_u32(in);
 
 	if (nc_wire_close(in) < 0 || version != NC_BOXWIRE_VERSION)
@@ -96,13 +86,14 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 		nc_worker_end(&spawner->worker, err.message);
 		return 0;
 	}
-	host.cgroups = spawner->nursery.cgroups.can;
-	host.user_ns = spawner->nursery.user_ns = can_make_user_ns(spawner);
+	host->ranges = spawner->nursery.scratch.ranges;
+	host->cgroups = spawner->nursery.cgroups.can;
+	host->user_ns = can_make_user_ns(spawner);
 	spawner->worker.greeted = true;
-	nc_scratch_path(&spawner->nursery.scratch, host.scratch);
+	nc_scratch_path(&spawner->nursery.scratch, host->scratch);
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
-	nc_boxwire_put_host(&out, &host);
+	nc_boxwire_put_host(&out, host);
 	nc_wire_put_u32(&out, count_adopted(spawner));
 	nc_worker_send(&spawner->worker, &out, NULL, 0);
 	tell_adopted(spawner);
@@ -303,6 +294,8 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return -EBADMSG;
 	if (is_short_of_fds(spawner))
 		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
+	if (!nc_means_can_hold(&spawner->nursery.host, &order))
+		return refuse(spawner, order.id, -EOPNOTSUPP, TOO_WEAK);
 	if (order.home > 0)
 		return join_box(spawner, &order);
 	nc_ready_busy(spawner, SHORT_NS);
@@ -339,6 +332,8 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 			spawner, order.id, -ESRCH, "There is no such box, or a command runs in it");
 	if (!fits_into(&order, box) || !(order.flags & NC_ORDER_KEEP) != !box->kept)
 		return -EBADMSG;
+	if (!nc_means_can_hold(&spawner->nursery.host, &order))
+		return refuse(spawner, order.id, -EOPNOTSUPP, TOO_WEAK);
 	pending = keep_order(spawner);
 	r = pending ? nc_box_next(&spawner->nursery, box, pending, &err)
 		    : nc_err_errno(&err, -ENOMEM, "Take the order");
@@ -374,6 +369,7 @@ static int handle_ask(struct nc_spawner *spawner, struct nc_wire_in *in)
 	if (!box)
 		return 0;
 	nc_box_look(box, &now);
+	nc_means_tell(&spawner->nursery.host, &box->means, &now.so_far);
 	nc_wire_begin(&out, NC_BOX_TOLD);
 	nc_boxwire_put_now(&out, &now);
 	nc_worker_send(&spawner->worker, &out, NULL, 0);

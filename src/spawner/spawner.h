@@ -39,7 +39,7 @@ void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box);
 /* What the worker is told of an order. */
 void nc_tell_failure(
 	struct nc_spawner *spawner, uint64_t id, enum nc_fail fail, const struct nacre_err *err);
-void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box);
+void nc_tell_end(struct nc_spawner *spawner, struct nc_box *box);
 
 /*
  * ready.c: what is ready for an order, or soonest: a box with a child of the zygote that it names,

@@ -70,10 +70,11 @@ static void tell_start(struct nc_spawner *spawner, struct nc_box *box)
 		testify(spawner, box, false);
 }
 
-void nc_tell_end(struct nc_spawner *spawner, const struct nc_box *box)
+void nc_tell_end(struct nc_spawner *spawner, struct nc_box *box)
 {
 	struct nc_wire_out out;
 
+	nc_means_tell(&spawner->nursery.host, &box->means, &box->end);
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &box->end);
 	nc_worker_send(&spawner->worker, &out, NULL, 0);

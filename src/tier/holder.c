@@ -147,7 +147,7 @@ int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err)
 	return 0;
 }
 
-int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err)
+int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	struct nc_wire_in in;
@@ -171,6 +171,8 @@ int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err)
 	}
 	if (r == -EPIPE || r == -ECONNRESET)
 		return err->code = -ECONNRESET;
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		nc_terms_judge(&holder->host, (uint32_t)landlock, i, &holder->terms[i]);
 	return r < 0 ? nc_err_errno(err, r, "Greet the spawner") : 0;
 }
 
@@ -200,17 +202,87 @@ static int send_soon(
 	return r;
 }
 
-int nc_holder_order(struct nc_holder *holder, enum nc_box_message type,
-	const struct nc_box_order *order, const int *fds, struct nacre_err *err)
+bool nc_exec_is_neutral(const struct nc_exec_spec *exec)
+{
+	return exec->tier == NC_TIER_CONTAINER && exec->n_binds == 0 && exec->n_layers == 0 &&
+	       exec->home == 0 && !exec->terminal && !exec->door && !exec->shared && !exec->lends;
+}
+
+static uint32_t flags_of(const struct nc_exec_spec *exec, const struct nc_order_fds *fds)
+{
+	const struct {
+		bool is_set;
+		enum nc_box_order_flag flag;
+	} flags[] = {{exec->terminal, NC_ORDER_TTY}, {fds->image >= 0, NC_ORDER_IMAGE},
+		{exec->survives, NC_ORDER_KEEP}, {exec->stays, NC_ORDER_STAY},
+		{exec->files, NC_ORDER_FILES}, {exec->door, NC_ORDER_DOOR},
+		{exec->shared, NC_ORDER_HOME}, {exec->alone, NC_ORDER_ALONE},
+		{fds->pack >= 0, NC_ORDER_PACK}, {exec->lends, NC_ORDER_ZYGOTE},
+		{exec->waits, NC_ORDER_AHEAD}, {exec->guests, NC_ORDER_GUESTS}};
+	uint32_t set = 0;
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		set |= flags[i].is_set ? (uint32_t)flags[i].flag : 0;
+	return set;
+}
+
+static void make_order(const struct nc_exec_spec *exec, const struct nc_order_fds *fds,
+	struct nc_box_order *ret_order)
+{
+	*ret_order = (struct nc_box_order){.id = exec->id,
+		.home = exec->home,
+		.zygote = exec->warm,
+		.limits = exec->limits,
+		.tier = exec->tier,
+		.flags = flags_of(exec, fds),
+		.rows = exec->rows,
+		.columns = exec->columns,
+		.n_layers = exec->n_layers,
+		.argv = exec->argv,
+		.env = exec->env,
+		.n_binds = exec->n_binds};
+	memcpy(ret_order->name, exec->name, sizeof(exec->name));
+	memcpy(ret_order->dir, exec->dir, sizeof(exec->dir));
+	memcpy(ret_order->required, exec->required, sizeof(exec->required));
+	memcpy(ret_order->layer_writable, exec->layer_writable, sizeof(exec->layer_writable));
+	memcpy(ret_order->binds, exec->binds, exec->n_binds * sizeof(exec->binds[0]));
+}
+
+/* In the order that nc_box_order_fds says. */
+static size_t list_fds(
+	const struct nc_exec_spec *exec, const struct nc_order_fds *fds, int *ret_list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; !exec->terminal && i < 3; i++)
+		ret_list[n++] = fds->stream[i];
+	if (fds->pack >= 0)
+		ret_list[n++] = fds->pack;
+	if (fds->image >= 0)
+		ret_list[n++] = fds->image;
+	for (size_t i = 0; i < exec->n_layers; i++)
+		ret_list[n++] = fds->layer[i];
+	for (size_t i = 0; exec->survives && !exec->terminal && i < 3; i++)
+		ret_list[n++] = fds->own[i];
+	return n;
+}
+
+int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
+	const struct nc_order_fds *fds, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
-	int r = -E2BIG;
+	int list[8 + NC_BOX_LAYERS_MAX], r = -E2BIG;
+	struct nc_box_order order;
+	size_t n;
 
 	/* the spawner would take a longer order for a broken one, and end us */
-	if (order->argv.size <= NC_BOX_ARG_SIZE_MAX && order->env.size <= NC_BOX_ARG_SIZE_MAX) {
-		nc_wire_begin(&out, (uint16_t)type);
-		nc_boxwire_put_order(&out, order);
-		r = send_soon(holder, &out, fds, nc_box_order_fds(order));
+	if (exec->argv.size <= NC_BOX_ARG_SIZE_MAX && exec->env.size <= NC_BOX_ARG_SIZE_MAX) {
+		make_order(exec, fds, &order);
+		n = list_fds(exec, fds, list);
+		assert(n == nc_box_order_fds(&order));
+		nc_wire_begin(&out, next ? NC_BOX_NEXT : NC_BOX_RUN);
+		nc_boxwire_put_order(&out, &order);
+		r = send_soon(holder, &out, list, n);
 	}
 	if (r == -E2BIG || r == -EMSGSIZE)
 		return nc_err_set(err, -E2BIG, "Arguments or environment are longer than %u KiB",

@@ -7,10 +7,13 @@
 #include "base/error.h"
 #include "base/mail.h"
 #include "kernel/boxwire.h"
+#include "tier/exec.h"
+#include "tier/terms.h"
 
 struct nc_holder {
 	int fd; /* readable when an event waits */
 	struct nc_box_host host;
+	struct nc_tier_terms terms[NC_TIER_MAX];
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
 	uint64_t last_id;   /* of a box of a worker before; or 0 */
 	struct nc_wire_packet packet;
@@ -51,19 +54,30 @@ int nc_holder_start(
 /* In a worker that was started again: takes the place of the one before. */
 int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err);
 
-/* Greets the spawner. -ECONNRESET without a message: it is gone, and has said why. */
-int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err);
+/*
+ * Greets the spawner. landlock: the ABI that holds us, and will hold boxes. -ECONNRESET without a
+ * message: it is gone, and has said why.
+ */
+int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *err);
 void nc_holder_done(struct nc_holder *holder);
 
 #define cleanup_holder nc_cleanup(nc_holder_done)
 
+/* What belongs to an order beside its words; all of it stays the caller's. */
+struct nc_order_fds {
+	int stream[3]; /* of the program; not with a terminal */
+	int pack;      /* files for its working directory, through a pipe; or -EBADF */
+	int image;     /* or -EBADF: the host's own tree */
+	const int *layer;
+	int own[3]; /* our ends of the streams, if the box survives us */
+};
+
 /*
- * Orders a box (NC_BOX_RUN), or a command in one that stays (NC_BOX_NEXT), with the descriptors
- * that nc_box_order_fds describes, which stay the caller's. -E2BIG: arguments and environment are
+ * Orders a box, or with `next` a command in one that stays. -E2BIG: arguments and environment are
  * too long.
  */
-int nc_holder_order(struct nc_holder *holder, enum nc_box_message type,
-	const struct nc_box_order *order, const int *fds, struct nacre_err *err);
+int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
+	const struct nc_order_fds *fds, struct nacre_err *err);
 
 int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause);
 int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal);

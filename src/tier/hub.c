@@ -408,27 +408,17 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 	hub->commands = command;
 }
 
-static int send_order(struct nc_command *command, int theirs[4], struct nacre_err *err)
+static int send_order(struct nc_command *command, const int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	int fds[8 + NC_BOX_LAYERS_MAX];
-	size_t n = 0;
+	const struct nc_order_fds fds = {.stream = {theirs[0], theirs[1], theirs[2]},
+		.pack = theirs[3],
+		.image = spec->image_fd,
+		.layer = spec->layer_fd,
+		.own = {command->input_fd, command->from_fd[NC_STREAM_OUTPUT],
+			command->from_fd[NC_STREAM_ERROR]}};
 
-	for (size_t i = 0; !command->terminal && i < 3; i++)
-		fds[n++] = theirs[i];
-	if (spec->order->flags & NC_ORDER_PACK)
-		fds[n++] = theirs[3];
-	if (spec->order->flags & NC_ORDER_IMAGE)
-		fds[n++] = spec->image_fd;
-	for (size_t i = 0; i < spec->order->n_layers; i++)
-		fds[n++] = spec->layer_fd[i];
-	if (command->kept && !command->terminal) {
-		fds[n++] = command->input_fd;
-		fds[n++] = command->from_fd[NC_STREAM_OUTPUT];
-		fds[n++] = command->from_fd[NC_STREAM_ERROR];
-	}
-	return nc_holder_order(
-		command->hub->holder, spec->next ? NC_BOX_NEXT : NC_BOX_RUN, spec->order, fds, err);
+	return nc_holder_order(command->hub->holder, spec->next, spec->exec, &fds, err);
 }
 
 /* The master of its terminal is both its output and its input. */
@@ -457,14 +447,14 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 		return nc_err_errno(err, -ENOMEM, "Begin a command");
 	*command = (struct nc_command){.hub = hub,
 		.spec = *spec,
-		.box_id = spec->order->id,
-		.terminal = (spec->order->flags & NC_ORDER_TTY) != 0,
-		.kept = (spec->order->flags & NC_ORDER_KEEP) != 0,
+		.box_id = spec->exec->id,
+		.terminal = spec->exec->terminal,
+		.kept = spec->exec->survives,
 		.input_fd = -EBADF,
 		.pack_fd = -EBADF,
 		.from_fd = {-EBADF, -EBADF}};
 	r = command->terminal ? 0 : make_pipes(command, theirs);
-	if (r == 0 && spec->order->flags & NC_ORDER_PACK)
+	if (r == 0 && spec->pack)
 		r = give_pack(command, &theirs[3]);
 	if (r == 0)
 		r = watch(command);
@@ -475,7 +465,7 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 		command_free(command);
 		return r;
 	}
-	command->spec.order = NULL;
+	command->spec.exec = NULL;
 	enlist(hub, command);
 	*ret_command = command;
 	return 0;

@@ -19,16 +19,17 @@ enum nc_stream { NC_STREAM_OUTPUT, NC_STREAM_ERROR, NC_STREAM_MAX };
 
 /* One command: what is ordered, and whom to tell. */
 struct nc_command_spec {
-	const struct nc_box_order *order; /* copied but for its words, which go out at once */
-	bool next;			  /* for a box that stays: NC_BOX_NEXT */
-	int image_fd;			  /* with NC_ORDER_IMAGE; or -EBADF */
-	int layer_fd[NC_BOX_LAYERS_MAX];  /* as many as the order has; they stay the caller's */
-	const char *input;		  /* borrowed until it has ended; or NULL */
+	const struct nc_exec_spec *exec; /* all of it goes out at once, and stays the caller's */
+	bool next;			 /* in a box that stays */
+	int image_fd;			 /* or -EBADF: the host's own tree */
+	int layer_fd[NC_BOX_LAYERS_MAX]; /* as many as exec has; they stay the caller's */
+	const char *input;		 /* borrowed until it has ended; or NULL */
 	size_t input_size;
 	/* what follows it, piece by piece, borrowed as it is; false: nothing. May be NULL. */
 	bool (*more)(void *context, const char **ret_data, size_t *ret_size);
-	int input_fd;	  /* read from after that, and stays the caller's; or -EBADF */
-	const char *pack; /* with NC_ORDER_PACK: its files; borrowed until it has ended */
+	int input_fd; /* read from after that, and stays the caller's; or -EBADF */
+	const char
+		*pack; /* files for its working directory, borrowed until it has ended; or NULL */
 	size_t pack_size;
 	bool interactive;      /* instead of both: what nc_command_write brings */
 	uint64_t output_max;   /* of both streams together; more ends the command */

@@ -59,7 +59,7 @@ static void feed_input(struct nc_run *run, struct pump *pump)
 			return;
 		pump->pending_at = 0;
 		pump->pending_size = n > 0 ? (size_t)n : 0;
-		if (n <= 0 && run->order.flags & NC_ORDER_TTY)
+		if (n <= 0 && run->exec.terminal)
 			(void)nc_fd_write_all(pump->to_input, END_OF_INPUT, 1); /* or it ended */
 		if (n <= 0)
 			pump->to_input = nc_fd_close(pump->to_input);
@@ -94,7 +94,7 @@ static int take_output(struct nc_holder *holder, struct nc_run *run, struct pump
 	if (run->output_bytes > run->output_max && !pump->killed) {
 		pump->killed = true;
 		(void)nc_holder_kill(
-			holder, run->order.id, NC_CAUSE_OUTPUT); /* gone: its end comes */
+			holder, run->exec.id, NC_CAUSE_OUTPUT); /* gone: its end comes */
 	}
 	if (to >= 0)
 		return nc_fd_write_all(to, chunk, good);
@@ -128,7 +128,7 @@ static int take_event(struct nc_holder *holder, struct nc_run *run, struct pump 
 
 	if (r < 0)
 		return r;
-	if (event.id != run->order.id)
+	if (event.id != run->exec.id)
 		return -EPROTO;
 	if (event.type == NC_BOX_STARTED) {
 		run->birth_ns = event.birth_ns;
@@ -175,7 +175,7 @@ static int step(struct nc_holder *holder, struct nc_run *run, struct pump *pump,
 	if (r == 0 && events[6].revents) {
 		pump->killed = true;
 		(void)nc_holder_kill(
-			holder, run->order.id, NC_CAUSE_CANCEL); /* gone: its end comes */
+			holder, run->exec.id, NC_CAUSE_CANCEL); /* gone: its end comes */
 	}
 	if (r == 0 && events[7].revents && run->door.readable(run->door.context) < 0)
 		run->door.readable = NULL;
@@ -211,17 +211,16 @@ static int pump_all(struct nc_holder *holder, struct nc_run *run, struct pump *p
 int nc_run(struct nc_holder *holder, struct nc_run *run, struct nacre_err *err)
 {
 	struct pump pump = {.to_input = -EBADF, .from_output = -EBADF, .from_error = -EBADF};
-	int theirs[4] = {-EBADF, -EBADF, -EBADF, run->image_fd};
-	bool has_terminal = (run->order.flags & NC_ORDER_TTY) != 0;
-	int r = has_terminal ? 0 : make_pipes(&pump, theirs);
+	struct nc_order_fds fds = {
+		.stream = {-EBADF, -EBADF, -EBADF}, .pack = -EBADF, .image = run->image_fd};
+	int r = run->exec.terminal ? 0 : make_pipes(&pump, fds.stream);
 
 	if (r < 0)
 		nc_err_errno(err, r, "Make pipes");
 	else
-		r = nc_holder_order(
-			holder, NC_BOX_RUN, &run->order, has_terminal ? theirs + 3 : theirs, err);
+		r = nc_holder_order(holder, false, &run->exec, &fds, err);
 	for (int i = 0; i < 3; i++)
-		(void)nc_fd_close(theirs[i]);
+		(void)nc_fd_close(fds.stream[i]);
 	if (r == 0) {
 		r = pump_all(holder, run, &pump);
 		if (r < 0)

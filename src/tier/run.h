@@ -6,7 +6,7 @@
 #include "tier/holder.h"
 #include "tier/terminal.h"
 
-/* Who holds the door of a box that has one (NC_ORDER_DOOR); zeroed: nobody. */
+/* Who holds the door of a box that has one ; zeroed: nobody. */
 struct nc_run_door {
 	/* the box has started; door_fd is the run's, and closed after this; -errno ends the run */
 	int (*opened)(void *context, int door_fd);
@@ -16,15 +16,14 @@ struct nc_run_door {
 };
 
 struct nc_run {
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	uint64_t output_max; /* bytes of standard output and error together */
 	int input_fd;	     /* read from for the program's input; -EBADF: it gets none */
-	int image_fd;	     /* with NC_ORDER_IMAGE */
+	int image_fd;	     /* or -EBADF: the host's own tree */
 	int cancel_fd;	     /* readable: end the box, for NC_CAUSE_CANCEL; or -EBADF */
 	/* where output goes: to these descriptors as it comes, or, if -EBADF, into the buffers */
 	int output_fd, error_fd;
-	const struct nc_terminal
-		*terminal; /* with NC_ORDER_TTY: the caller's; error_fd is unused */
+	const struct nc_terminal *terminal; /* if it has one: the caller's; error_fd is unused */
 	struct nc_run_door door;
 	/* the outcome */
 	struct nc_buf output, error;

@@ -1,4 +1,4 @@
-/* What an order needs to know of the host before it can be given. */
+/* What has to be known of the host before something is run in a box. */
 #include "tier/settle.h"
 
 #include <errno.h>
@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include "base/error.h"
-#include "kernel/cgroup_box.h"
 
 uint64_t nc_files_most(void)
 {
@@ -24,102 +23,85 @@ uint64_t nc_files_usual(void)
 }
 
 /* A limit that the caller names is held or refused, never weakened. */
-static int check_named(const struct nc_box_order *order, const struct nc_wish *wish,
-	const struct nc_box_host *host, struct nacre_err *err)
+static int check_named(const struct nc_holder *holder, enum nc_tier tier,
+	const struct nc_wish *wish, struct nacre_err *err)
 {
-	static const unsigned int needs[NC_NAMED_MAX] = {
-		[NC_NAMED_MEMORY] = NC_CGROUP_CAN_MEMORY,
-		[NC_NAMED_CPUS] = NC_CGROUP_CAN_CPU,
-		[NC_NAMED_CPU_TIME] = NC_CGROUP_CAN_CPU_TIME,
-		[NC_NAMED_PIDS] = NC_CGROUP_CAN_PIDS,
-	};
+	const struct nc_tier_terms *terms = &holder->terms[tier];
 
 	for (size_t i = 0; i < NC_NAMED_MAX; i++) {
-		bool in_process = order->tier == NC_TIER_PROCESS;
-
-		if (!wish->named[i])
+		if (!wish->named[i] || terms->holds[i])
 			continue;
-		/* a container's user namespace counts processes where no group does */
-		if ((host->cgroups & needs[i]) != needs[i] && (i != NC_NAMED_PIDS || in_process))
+		if (i == NC_NAMED_DISK || i == NC_NAMED_INODES)
 			return nc_err_set(err, -EOPNOTSUPP,
-				"%s: no control group can hold this limit here: %s, or leave it "
-				"out (see: nacre doctor)",
-				wish->names[i],
-				host->ranges ? "mount the cgroup controllers and let Nacre write "
-					       "below its group"
-					     : "run as root");
-		if (in_process && (i == NC_NAMED_DISK || i == NC_NAMED_INODES))
-			return nc_err_set(err, -EOPNOTSUPP,
-				"%s: a process box has no file system of its own to hold this "
-				"limit; use --tier container, or leave it out",
-				wish->names[i]);
+				"%s: a %s box has no file system of its own to hold this limit; "
+				"use --tier container, or leave it out",
+				wish->names[i], nc_tier_names[tier]);
+		return nc_err_set(err, -EOPNOTSUPP,
+			"%s: no control group can hold this limit here: %s, or leave it out (see: "
+			"nacre doctor)",
+			wish->names[i],
+			holder->host.ranges ? "mount the cgroup controllers and let Nacre write "
+					      "below its group"
+					    : "run as root");
 	}
 	return 0;
 }
 
-static int check_floor(const struct nc_box_host *host, const struct nc_box_end *expected,
+static int check_floor(const struct nc_holder *holder, enum nc_tier tier,
 	const enum nc_grade *floor, struct nacre_err *err)
 {
-	enum nc_grade grades[NC_STRENGTH_MAX];
+	const enum nc_grade *grades = holder->terms[tier].grades;
 
-	nc_strength_of_box(host, expected, grades);
 	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
 		if (grades[i] < floor[i])
 			return nc_err_set(err, -EOPNOTSUPP,
 				"The floor wants %s=%s, and a %s box here has it %s (see: nacre "
 				"doctor)",
-				nc_property_names[i], nc_grade_names[floor[i]],
-				nc_tier_names[expected->tier], nc_grade_names[grades[i]]);
+				nc_property_names[i], nc_grade_names[floor[i]], nc_tier_names[tier],
+				nc_grade_names[grades[i]]);
 	return 0;
 }
 
-void nc_box_places(const struct nc_box_order *order, const struct nc_box_host *host,
+void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE])
 {
-	unsigned long long id = order->id;
+	const char *scratch = holder->host.scratch;
+	const unsigned long long number = id;
 
-	if (order->tier == NC_TIER_PROCESS) {
-		(void)snprintf(workspace, NC_PLACE_SIZE, "%s/%llu/workspace", host->scratch, id);
-		(void)snprintf(temporary, NC_PLACE_SIZE, "%s/%llu/tmp", host->scratch, id);
+	if (tier == NC_TIER_PROCESS) {
+		(void)snprintf(workspace, NC_PLACE_SIZE, "%s/%llu/workspace", scratch, number);
+		(void)snprintf(temporary, NC_PLACE_SIZE, "%s/%llu/tmp", scratch, number);
 	} else {
-		(void)snprintf(workspace, NC_PLACE_SIZE, "/workspace");
-		(void)snprintf(temporary, NC_PLACE_SIZE, "/tmp");
+		(void)snprintf(workspace, NC_PLACE_SIZE, NC_BOX_WORKSPACE);
+		(void)snprintf(temporary, NC_PLACE_SIZE, NC_BOX_TEMPORARY);
 	}
 }
 
-int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
-	const struct nc_box_host *host, int landlock, struct nacre_err *err)
+int nc_settle(const struct nc_holder *holder, const struct nc_wish *wish, struct nc_exec_spec *exec,
+	struct nacre_err *err)
 {
-	struct nc_box_end expected = {.tier = order->tier,
-		.landlock = (uint32_t)landlock,
-		.reported = true,
-		.pid_ns = host->user_ns,
-		.alone = !host->user_ns && host->cgroups == 0};
+	const struct nc_tier_terms *terms = &holder->terms[exec->tier];
 	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
 	int r;
 
-	if (order->tier == NC_TIER_CONTAINER && !host->user_ns)
+	if (!terms->here)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"No user namespace can be had here, which a container box needs: see nacre "
 			"doctor for the fix, or take a weaker box with --tier process");
-	r = check_named(order, wish, host, err);
+	r = check_named(holder, exec->tier, wish, err);
 	if (r == 0)
-		r = check_floor(host, &expected, wish->floor, err);
+		r = check_floor(holder, exec->tier, wish->floor, err);
 	if (r < 0)
 		return r;
-	/* what was expected must be so, or nothing runs */
-	order->landlock_min =
-		wish->floor[NC_STRENGTH_ACCESS] > NC_GRADE_NONE || order->tier == NC_TIER_PROCESS
-			? (uint32_t)landlock
-			: 0;
-	if (wish->floor[NC_STRENGTH_SYSCALLS] == NC_GRADE_FULL)
-		order->flags |= NC_ORDER_MUST_REPORT;
-	if (host->user_ns)
-		order->flags |= NC_ORDER_MUST_PID_NS;
-	nc_box_places(order, host, workspace, temporary);
-	if (snprintf(order->dir, sizeof(order->dir), "%s", workspace) >= (int)sizeof(order->dir))
-		return nc_err_set(
-			err, -ENAMETOOLONG, "The directory of process boxes: %s", host->scratch);
+	memcpy(exec->required, wish->floor, sizeof(exec->required));
+	/* what was expected of these must be so, or nothing runs */
+	exec->required[NC_STRENGTH_PROCESSES] = terms->grades[NC_STRENGTH_PROCESSES];
+	if (!terms->mounts)
+		exec->required[NC_STRENGTH_ACCESS] = terms->grades[NC_STRENGTH_ACCESS];
+	nc_box_places(holder, exec->tier, exec->id, workspace, temporary);
+	if (snprintf(exec->dir, sizeof(exec->dir), "%s", workspace) >= (int)sizeof(exec->dir))
+		return nc_err_set(err, -ENAMETOOLONG, "The directory of process boxes: %s",
+			holder->host.scratch);
 	return 0;
 }
 

@@ -1,21 +1,11 @@
-/* What an order needs to know of the host before it can be given. */
+/* What has to be known of the host before something is run in a box. */
 #ifndef NC_SETTLE_H
 #define NC_SETTLE_H
 
 #include "base/buf.h"
-#include "kernel/boxwire.h"
 #include "kernel/strength.h"
-
-/* Limits that not every host can hold. */
-enum nc_named_limit {
-	NC_NAMED_MEMORY,
-	NC_NAMED_CPUS,
-	NC_NAMED_CPU_TIME,
-	NC_NAMED_PIDS,
-	NC_NAMED_DISK,
-	NC_NAMED_INODES,
-	NC_NAMED_MAX,
-};
+#include "tier/exec.h"
+#include "tier/holder.h"
 
 /* What the caller insists on. */
 struct nc_wish {
@@ -25,12 +15,11 @@ struct nc_wish {
 };
 
 /*
- * Completes an order: where it works, and what must be so or nothing runs. -EOPNOTSUPP with a
- * message where a limit that was named, or the floor, cannot be held. landlock is the ABI that is
- * here.
+ * Completes what is to be run: where it works, and what must be so or nothing runs. -EOPNOTSUPP
+ * with a message where a limit that was named, or the floor, cannot be held.
  */
-int nc_settle(struct nc_box_order *order, const struct nc_wish *wish,
-	const struct nc_box_host *host, int landlock, struct nacre_err *err);
+int nc_settle(const struct nc_holder *holder, const struct nc_wish *wish, struct nc_exec_spec *exec,
+	struct nacre_err *err);
 
 /* As many files as a box may open here: nobody has more than whoever started us. */
 uint64_t nc_files_most(void);
@@ -39,12 +28,16 @@ uint64_t nc_files_most(void);
 #define NC_FILES_USUAL 1024U
 uint64_t nc_files_usual(void);
 
-/* Where a box of this order has its workspace and temporary files. */
+/* Where a box has its workspace and temporary files. */
 #define NC_PLACE_SIZE (NC_BOX_DIR_MAX + 32)
-void nc_box_places(const struct nc_box_order *order, const struct nc_box_host *host,
+void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE]);
 
-/* Words end to end, as an order has them; the buffer's error is sticky. */
+/* The same of a box with mounts of its own, where it is always the same. */
+#define NC_BOX_WORKSPACE "/workspace"
+#define NC_BOX_TEMPORARY "/tmp"
+
+/* Words end to end; the buffer's error is sticky. */
 struct nc_word_list {
 	struct nc_buf buf;
 	size_t count;
@@ -57,7 +50,7 @@ struct nc_word_list {
 
 void nc_word_add(struct nc_word_list *list, const char *word);
 
-/* An order's view of the list, valid until its next change. */
+/* The list as a spec has it, valid until its next change. */
 struct nc_box_words nc_word_view(const struct nc_word_list *list);
 
 /* What a box has that its environment tells of. */

@@ -282,9 +282,10 @@ def test_what_cannot_be_started_is_a_failure_of_that_box_alone(converse):
     assert done.stdout.split() == [str(WELCOME), str(FAILED), str(STARTED)]
 
 
-@pytest.mark.parametrize("tier", [0, 1], ids=["container", "process"])
-def test_landlock_that_is_not_there_is_a_failure(converse, tier):
-    done = converse(GREETING, ("nnn", an_order(landlock_min=1000, tier=tier, directory=b"/usr")), ("nnn", an_order(2)))
+@pytest.mark.parametrize("tier, name", [(0, "hypervisor"), (0, "io"), (1, "filesystem"), (1, "network"), (1, "hypervisor")])
+def test_what_a_box_is_not_held_by_is_a_failure(converse, tier, name):
+    """Whoever requires it: nothing runs with less."""
+    done = converse(GREETING, ("nnn", an_order(required={name: "full"}, tier=tier, directory=b"/usr")), ("nnn", an_order(2)))
     assert done.stdout.split() == [str(WELCOME), str(FAILED), str(STARTED)], done
 
 

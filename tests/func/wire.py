@@ -10,7 +10,9 @@ VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
 CONTAINER, PROCESS = 0, 1
-TTY, IMAGE, KEEP, MUST_REPORT, MUST_PID_NS, STAY, FILES, DOOR, HOME, ALONE, PACK, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(14)]
+TTY, IMAGE, KEEP, STAY, FILES, DOOR, HOME, ALONE, PACK, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(12)]
+PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill", "hypervisor")
+GRADES = ("none", "reduced", "full")
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
 MB = 1 << 20
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
@@ -28,13 +30,14 @@ def words(*items):
     return struct.pack("<I", len(items)) + text(b"".join(item + b"\0" for item in items))
 
 
-def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, landlock_min=0,
+def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, required=None,
                rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), n_layers=None, name=b"", **limits):
-    """binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
+    """required: grades by property; binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
     body = struct.pack("<11Q", identity, home, zygote, *values.values())
-    body += struct.pack("<BIIII", tier, flags, landlock_min, rows, columns)
+    grades = [GRADES.index((required or {}).get(name, "none")) for name in PROPERTIES]
+    body += struct.pack("<BI", tier, flags) + bytes([len(grades), *grades]) + struct.pack("<II", rows, columns)
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
     body += struct.pack("<I", len(layers) if n_layers is None else n_layers) + bytes(layers)
@@ -67,12 +70,14 @@ def forget(identity):
 
 
 def read_end(body):
-    """An ENDED as a dictionary."""
-    names = ("id", "cause", "code", "signal", "landlock", "reported", "tier", "pid_ns", "alone", "hit", "stays", "wall_ns",
-             "cpu_user_us", "cpu_system_us", "memory_peak", "pids_peak", "oom_kills", "pids_refused", "disk_bytes",
-             "switches", "io_read", "io_written", "n_denied")
-    size = struct.calcsize("<QBIIIBBBBIB11QI")
-    return dict(zip(names, struct.unpack("<QBIIIBBBBIB11QI", body[:size])))
+    """An ENDED as a dictionary; what held it under "held"."""
+    names = ("id", "cause", "code", "signal", "tier", "alone", "hit", "stays", "wall_ns", "cpu_user_us", "cpu_system_us", "memory_peak", "pids_peak",
+             "oom_kills", "pids_refused", "disk_bytes", "switches", "io_read", "io_written", "n_denied")
+    head, rest = struct.calcsize("<QBIIB"), "<BIB11QI"
+    held = body[head + 1:head + 1 + body[head]]
+    at = head + 1 + len(held)
+    values = struct.unpack("<QBIIB", body[:head]) + struct.unpack(rest, body[at:at + struct.calcsize(rest)])
+    return {**dict(zip(names, values)), "held": {name: GRADES[grade] for name, grade in zip(PROPERTIES, held)}}
 
 
 class Worker:

@@ -14,7 +14,7 @@ static struct nc_box_order sample_order(void)
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
 		.tier = NC_TIER_PROCESS,
 		.flags = NC_ORDER_FLAGS,
-		.landlock_min = 6,
+		.required = {NC_GRADE_FULL, NC_GRADE_NONE, NC_GRADE_REDUCED},
 		.rows = UINT16_MAX,
 		.columns = 80,
 		.n_binds = 2,
@@ -57,7 +57,7 @@ static void test_order_comes_back(void **state)
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
 	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);
-	assert_int_equal(back.landlock_min, 6);
+	assert_memory_equal(back.required, order.required, sizeof(order.required));
 	assert_int_equal(back.rows, UINT16_MAX);
 	assert_int_equal(back.columns, 80);
 	assert_int_equal(back.n_binds, 2);
@@ -147,13 +147,42 @@ static void test_bad_fields_are_refused(void **state)
 	}
 }
 
+/* Behind the header, three ids, eight limits, the tier and the flags. */
+#define GRADES_AT (8 + 24 + 64 + 1 + 4)
+
+/* Of another version, which has one property more. */
+static void test_what_is_not_known_cannot_be_required(void **state)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_order order = sample_order(), back;
+	const size_t behind = GRADES_AT + 1 + NC_STRENGTH_MAX;
+	struct nc_wire_in in;
+	char longer[2048];
+
+	(void)state;
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	assert_true(out.buf.size < sizeof(longer));
+	memcpy(longer, out.buf.data, behind);
+	memcpy(longer + behind + 1, out.buf.data + behind, out.buf.size - behind);
+	assert_int_equal(longer[GRADES_AT], NC_STRENGTH_MAX);
+	longer[GRADES_AT]++;
+	longer[4] = (char)(longer[4] + 1);
+	for (enum nc_grade grade = NC_GRADE_NONE; grade < NC_GRADE_MAX; grade++) {
+		longer[behind] = (char)grade;
+		assert_int_equal(nc_wire_open(&in, longer, out.buf.size + 1), 0);
+		nc_boxwire_get_order(&in, &back);
+		assert_int_equal(nc_wire_close(&in), grade == NC_GRADE_NONE ? 0 : -EBADMSG);
+	}
+	assert_memory_equal(back.required, order.required, sizeof(order.required));
+}
+
 static void test_most_binds(void **state)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
-	/* behind the header, three ids, eight limits, the tier and four numbers */
-	const size_t at = 8 + 24 + 64 + 1 + 16;
+	/* behind the header, three ids, eight limits, the tier, three numbers and the grades */
+	const size_t at = GRADES_AT + 1 + NC_STRENGTH_MAX + 8;
 
 	(void)state;
 	order.n_binds = NC_BOX_BINDS_MAX;
@@ -175,7 +204,7 @@ static void test_most_layers(void **state)
 	struct nc_box_order order = sample_order(), back;
 	struct nc_wire_in in;
 	/* behind what stands before binds, and their number */
-	const size_t at = 8 + 24 + 64 + 1 + 16 + 4;
+	const size_t at = GRADES_AT + 1 + NC_STRENGTH_MAX + 8 + 4;
 
 	(void)state;
 	order.n_binds = 0;
@@ -196,8 +225,7 @@ static void test_descriptors_of_an_order(void **state)
 		size_t fds;
 	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 6},
 		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 0},
-		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_PACK, 4}, {NC_ORDER_FLAGS, 2},
-		{NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS, 3}};
+		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_PACK, 4}, {NC_ORDER_FLAGS, 2}};
 
 	(void)state;
 	for (size_t i = 0; i < unit_count(cases); i++) {
@@ -215,7 +243,7 @@ static void test_neutral_orders(void **state)
 
 	(void)state;
 	assert_true(nc_box_is_neutral(&order));
-	order.flags = NC_ORDER_KEEP | NC_ORDER_MUST_REPORT | NC_ORDER_MUST_PID_NS;
+	order.flags = NC_ORDER_KEEP;
 	assert_true(nc_box_is_neutral(&order));
 	order.flags = NC_ORDER_TTY;
 	assert_false(nc_box_is_neutral(&order));
@@ -307,8 +335,7 @@ static void test_end_comes_back(void **state)
 		.cause = NC_CAUSE_WALL,
 		.code = 3,
 		.signal = 9,
-		.landlock = 7,
-		.reported = true,
+		.held = {NC_GRADE_FULL, NC_GRADE_REDUCED},
 		.tier = NC_TIER_PROCESS,
 		.alone = true,
 		.hit = NC_HIT_DISK | NC_HIT_FILES,
@@ -332,8 +359,8 @@ static void test_end_comes_back(void **state)
 	assert_int_equal(back.cause, NC_CAUSE_WALL);
 	assert_int_equal(back.code, 3);
 	assert_int_equal(back.signal, 9);
-	assert_int_equal(back.landlock, 7);
-	assert_true(back.reported && back.alone && !back.pid_ns);
+	assert_memory_equal(back.held, end.held, sizeof(end.held));
+	assert_true(back.alone);
 	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.hit, NC_HIT_DISK | NC_HIT_FILES);
 	assert_memory_equal(&back.usage, &end.usage, sizeof(end.usage));
@@ -345,7 +372,7 @@ static void test_end_comes_back(void **state)
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
 	out.buf.data[16] = NC_CAUSE_WALL;
-	out.buf.data[16 + 1 + 12 + 1] = NC_TIER_MAX; /* and cause, three numbers, a flag */
+	out.buf.data[16 + 1 + 8] = NC_TIER_MAX; /* and cause, two numbers */
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_end(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
@@ -353,7 +380,7 @@ static void test_end_comes_back(void **state)
 
 static void test_more_denials_than_are_kept_are_refused(void **state)
 {
-	static unsigned char message[8 + 8 + 1 + 12 + 4 + 4 + 11 * 8 + 4] = {0x4e, 0x63, 103};
+	static unsigned char message[8 + 8 + 1 + 8 + 1 + 1 + 1 + 4 + 1 + 11 * 8 + 4] = {0x4e, 0x63, 103};
 	struct nc_box_end back = {0};
 	struct nc_wire_in in;
 
@@ -373,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_bad_words_are_refused),
 		cmocka_unit_test(test_too_many_words_are_refused),
 		cmocka_unit_test(test_bad_fields_are_refused),
+		cmocka_unit_test(test_what_is_not_known_cannot_be_required),
 		cmocka_unit_test(test_most_binds),
 		cmocka_unit_test(test_most_layers),
 		cmocka_unit_test(test_descriptors_of_an_order),

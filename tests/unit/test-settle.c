@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tier/settle.h"
 #include "kernel/cgroup_box.h"
+#include "tier/settle.h"
 
 static const char *const names[NC_NAMED_MAX] = {"m", "c", "t", "p", "d", "i"};
 static const struct nc_box_host full = {.ranges = true,
@@ -15,87 +15,98 @@ static const struct nc_box_host full = {.ranges = true,
 	.scratch = "/scratch"};
 static const struct nc_box_host bare = {.user_ns = true, .scratch = "/scratch"};
 
+static int settle_for(const struct nc_box_host *host, const struct nc_wish *wish,
+	struct nc_exec_spec *exec, struct nacre_err *err)
+{
+	struct nc_holder holder = {.host = *host};
+
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		nc_terms_judge(host, 5, i, &holder.terms[i]);
+	return nc_settle(&holder, wish, exec, err);
+}
+
 static int settle(enum nc_tier tier, const struct nc_box_host *host, int named,
-	struct nc_box_order *order, struct nacre_err *err)
+	struct nc_exec_spec *exec, struct nacre_err *err)
 {
 	struct nc_wish wish = {.names = names};
 
 	if (named >= 0)
 		wish.named[named] = true;
-	*order = (struct nc_box_order){.id = 7, .tier = tier};
-	return nc_settle(order, &wish, host, 5, err);
+	*exec = (struct nc_exec_spec){.id = 7, .tier = tier};
+	return settle_for(host, &wish, exec, err);
 }
 
 static void named_limits_are_held_or_refused(void **state)
 {
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nacre_err err = {0};
 
 	(void)state;
 	for (int i = 0; i < NC_NAMED_MAX; i++) {
 		bool by_group = i <= NC_NAMED_CPU_TIME;
 
-		assert_int_equal(settle(NC_TIER_CONTAINER, &full, i, &order, &err), 0);
-		assert_int_equal(settle(NC_TIER_CONTAINER, &bare, i, &order, &err),
+		assert_int_equal(settle(NC_TIER_CONTAINER, &full, i, &exec, &err), 0);
+		assert_int_equal(settle(NC_TIER_CONTAINER, &bare, i, &exec, &err),
 			by_group ? -EOPNOTSUPP : 0);
 		if (by_group)
 			assert_int_equal(strncmp(err.message, names[i], 1), 0);
 		err = (struct nacre_err){0};
-		assert_int_equal(settle(NC_TIER_PROCESS, &full, i, &order, &err),
+		assert_int_equal(settle(NC_TIER_PROCESS, &full, i, &exec, &err),
 			i >= NC_NAMED_DISK ? -EOPNOTSUPP : 0);
 		err = (struct nacre_err){0};
-		assert_int_equal(settle(NC_TIER_PROCESS, &bare, i, &order, &err), -EOPNOTSUPP);
+		assert_int_equal(settle(NC_TIER_PROCESS, &bare, i, &exec, &err), -EOPNOTSUPP);
 		err = (struct nacre_err){0};
 	}
 }
 
 static void the_place_depends_on_the_tier(void **state)
 {
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nacre_err err = {0};
 
 	(void)state;
-	assert_int_equal(settle(NC_TIER_CONTAINER, &full, -1, &order, &err), 0);
-	assert_string_equal(order.dir, "/workspace");
-	assert_true(order.flags & NC_ORDER_MUST_PID_NS);
-	assert_int_equal(order.landlock_min, 0);
-	assert_int_equal(settle(NC_TIER_PROCESS, &full, -1, &order, &err), 0);
-	assert_string_equal(order.dir, "/scratch/7/workspace");
-	assert_int_equal(order.landlock_min, 5);
+	assert_int_equal(settle(NC_TIER_CONTAINER, &full, -1, &exec, &err), 0);
+	assert_string_equal(exec.dir, "/workspace");
+	assert_int_equal(exec.required[NC_STRENGTH_PROCESSES], NC_GRADE_FULL);
+	assert_int_equal(exec.required[NC_STRENGTH_ACCESS], NC_GRADE_NONE);
+	assert_int_equal(settle(NC_TIER_PROCESS, &full, -1, &exec, &err), 0);
+	assert_string_equal(exec.dir, "/scratch/7/workspace");
+	assert_int_equal(exec.required[NC_STRENGTH_PROCESSES], NC_GRADE_FULL);
+	assert_int_equal(exec.required[NC_STRENGTH_ACCESS], NC_GRADE_REDUCED);
 }
 
 static void a_container_needs_a_user_namespace(void **state)
 {
 	struct nc_box_host host = full;
-	struct nc_box_order order;
+	struct nc_exec_spec exec;
 	struct nacre_err err = {0};
 
 	(void)state;
 	host.user_ns = false;
-	assert_int_equal(settle(NC_TIER_CONTAINER, &host, -1, &order, &err), -EOPNOTSUPP);
+	assert_int_equal(settle(NC_TIER_CONTAINER, &host, -1, &exec, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "user namespace"));
 	err = (struct nacre_err){0};
-	assert_int_equal(settle(NC_TIER_PROCESS, &host, -1, &order, &err), 0);
-	assert_false(order.flags & NC_ORDER_MUST_PID_NS);
+	assert_int_equal(settle(NC_TIER_PROCESS, &host, -1, &exec, &err), 0);
+	assert_int_equal(exec.required[NC_STRENGTH_PROCESSES], NC_GRADE_REDUCED);
 }
 
 static void the_floor_is_held(void **state)
 {
-	struct nc_box_order order = {.tier = NC_TIER_CONTAINER};
+	struct nc_exec_spec exec = {.tier = NC_TIER_CONTAINER};
 	struct nc_wish wish = {.names = names};
 	struct nacre_err err = {0};
 
 	(void)state;
 	wish.floor[NC_STRENGTH_HYPERVISOR] = NC_GRADE_FULL;
-	assert_int_equal(nc_settle(&order, &wish, &full, 5, &err), -EOPNOTSUPP);
+	assert_int_equal(settle_for(&full, &wish, &exec, &err), -EOPNOTSUPP);
 	assert_non_null(strstr(err.message, "hypervisor=full"));
 	wish = (struct nc_wish){.names = names};
 	wish.floor[NC_STRENGTH_SYSCALLS] = NC_GRADE_FULL;
 	wish.floor[NC_STRENGTH_ACCESS] = NC_GRADE_REDUCED;
 	err = (struct nacre_err){0};
-	assert_int_equal(nc_settle(&order, &wish, &full, 5, &err), 0);
-	assert_true(order.flags & NC_ORDER_MUST_REPORT);
-	assert_int_equal(order.landlock_min, 5);
+	assert_int_equal(settle_for(&full, &wish, &exec, &err), 0);
+	assert_int_equal(exec.required[NC_STRENGTH_SYSCALLS], NC_GRADE_FULL);
+	assert_int_equal(exec.required[NC_STRENGTH_ACCESS], NC_GRADE_REDUCED);
 }
 
 static bool has_word(const struct nc_word_list *list, const char *word)

@@ -5,6 +5,7 @@
 
 #include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
+#include "kernel/means.h"
 #include "kernel/strength.h"
 #include "tier/tier.h"
 
@@ -219,34 +220,35 @@ static void test_boxes(void **state)
 	/* in the order of enum nc_property: f(ull), r(educed), n(one) */
 	const struct {
 		struct nc_box_host host;
-		struct nc_box_end end;
+		enum nc_tier tier;
+		struct nc_means means;
 		const char *letters;
 	} cases[] = {
 		{{.ranges = true, .user_ns = true, .cgroups = all},
-			{.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
-		{{.user_ns = true}, {.landlock = 7, .reported = true, .pid_ns = true},
+			NC_TIER_CONTAINER, {.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
+		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 7, .reported = true, .pid_ns = true},
 			"frfffffrnrfnfn"},
-		{{.user_ns = true}, {.landlock = 1, .pid_ns = true}, "frfffrrrnrfnfn"},
-		{{.user_ns = true}, {.pid_ns = true}, "frfffrnrnrfnfn"},
+		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 1, .pid_ns = true}, "frfffrrrnrfnfn"},
+		{{.user_ns = true}, NC_TIER_CONTAINER, {.pid_ns = true}, "frfffrnrnrfnfn"},
 		{{.ranges = true, .user_ns = true, .cgroups = all},
-			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			NC_TIER_PROCESS, {.landlock = 7, .reported = true, .pid_ns = true},
 			"rffrrfffffrnfn"},
 		{{.user_ns = true},
-			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .pid_ns = true},
+			NC_TIER_PROCESS, {.landlock = 7, .reported = true, .pid_ns = true},
 			"rrfrrffrnrrnfn"},
 		/* neither a pid namespace nor a group: alone, nothing can survive */
-		{{0}, {.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true, .alone = true},
+		{{0}, NC_TIER_PROCESS, {.landlock = 7, .reported = true, .alone = true},
 			"rnrrrffrnrrnfn"},
 		/* a group that can kill, and one that cannot */
 		{{.ranges = true, .cgroups = all},
-			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true},
+			NC_TIER_PROCESS, {.landlock = 7, .reported = true},
 			"rfrrrfffffrnfn"},
 		{{.ranges = true, .cgroups = all & ~(uint32_t)NC_CGROUP_CAN_KILL},
-			{.tier = NC_TIER_PROCESS, .landlock = 7, .reported = true},
+			NC_TIER_PROCESS, {.landlock = 7, .reported = true},
 			"rfrrrfffffrnrn"},
 		/* before ABI 3 nothing is around files */
 		{{.user_ns = true},
-			{.tier = NC_TIER_PROCESS, .landlock = 2, .reported = true, .pid_ns = true},
+			NC_TIER_PROCESS, {.landlock = 2, .reported = true, .pid_ns = true},
 			"nrfrrfrrnrrnfn"},
 	};
 
@@ -254,7 +256,7 @@ static void test_boxes(void **state)
 	for (size_t i = 0; i < unit_count(cases); i++) {
 		enum nc_grade grades[NC_STRENGTH_MAX];
 
-		nc_strength_of_box(&cases[i].host, &cases[i].end, grades);
+		nc_means_grade(&cases[i].host, cases[i].tier, &cases[i].means, grades);
 		for (size_t j = 0; j < NC_STRENGTH_MAX; j++)
 			if (nc_grade_names[grades[j]][0] != cases[i].letters[j])
 				fail_msg("case %zu: %s is %s", i, nc_property_names[j],

@@ -1,0 +1,32 @@
+/* What a holder's boxes of one tier can do, and what they are held by, on this host. */
+#ifndef NC_TIER_TERMS_H
+#define NC_TIER_TERMS_H
+
+#include "kernel/boxwire.h"
+
+/* Limits that not every host can hold. */
+enum nc_named_limit {
+	NC_NAMED_MEMORY,
+	NC_NAMED_CPUS,
+	NC_NAMED_CPU_TIME,
+	NC_NAMED_PIDS,
+	NC_NAMED_DISK,
+	NC_NAMED_INODES,
+	NC_NAMED_MAX,
+};
+
+struct nc_tier_terms {
+	bool here;  /* it has boxes of this tier */
+	bool stops; /* they can be stopped, and let go on */
+	bool shares; /* several commands run in one, each ended as a whole */
+	bool mounts; /* images, layers, binds and doors */
+	bool warms;  /* interpreters wait in them */
+	bool holds[NC_NAMED_MAX];
+	enum nc_grade grades[NC_STRENGTH_MAX]; /* at the best */
+};
+
+/* Of the boxes of nacre-spawner; landlock: the ABI of this kernel, or 0. */
+void nc_terms_judge(const struct nc_box_host *host, uint32_t landlock, enum nc_tier tier,
+	struct nc_tier_terms *ret_terms);
+
+#endif
