@@ -1,6 +1,8 @@
 /* The installers of packages. */
 #include "engine/installer.h"
 
+#include "base/place.h"
+
 #include <string.h>
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -49,8 +51,8 @@ static const char python_install[] =
 	"for url in urls:\n"
 	"    if url.startswith('http:'):\n"
 	"        where += ['--trusted-host', urllib.parse.urlsplit(url).netloc]\n"
-	"if os.path.isdir('/opt/nacre/layer1'):\n"
-	"    where += ['--find-links', '/opt/nacre/layer1']\n"
+	"if os.path.isdir('" NC_BOX_LAYER "1'):\n"
+	"    where += ['--find-links', '" NC_BOX_LAYER "1']\n"
 	"pip = subprocess.Popen([sys.executable, '-I', '-m', 'pip', 'install', *where,\n"
 	"    '--only-binary', ':all:', '--no-compile', '--retries', '1',\n"
 	"    '--no-cache-dir', '--no-input', '--disable-pip-version-check',\n"
@@ -77,13 +79,13 @@ static const char python_install[] =
 	"    packages.append({'name': item['metadata']['name'],\n"
 	"        'version': item['metadata']['version'], 'sha256': digest,\n"
 	"        'file': os.path.basename(urllib.parse.unquote(source['url']))})\n"
-	"copy = subprocess.run(['cp', '-R', '/tmp/site', '/opt/nacre/layer0/site'],\n"
+	"copy = subprocess.run(['cp', '-R', '/tmp/site', '" NC_BOX_LAYER "0/site'],\n"
 	"    stderr=subprocess.PIPE, text=True, errors='replace')\n"
 	"sys.stderr.write(copy.stderr)\n"
 	"if copy.returncode != 0:\n"
 	"    sys.exit(6 if 'No space left on device' in copy.stderr else 1)\n"
-	"subprocess.run(['chmod', '-R', 'a+rX,go-w,u+w', '/opt/nacre/layer0'], check=True)\n"
-	"subprocess.run(['find', '/opt/nacre/layer0', '-type', 'f', '-exec', 'chmod', 'a-w',\n"
+	"subprocess.run(['chmod', '-R', 'a+rX,go-w,u+w', '" NC_BOX_LAYER "0'], check=True)\n"
+	"subprocess.run(['find', '" NC_BOX_LAYER "0', '-type', 'f', '-exec', 'chmod', 'a-w',\n"
 	"    '{}', '+'], check=True)\n"
 	"json.dump({'interpreter': 'Python/' + sys.version.split()[0], 'packages': packages},\n"
 	"    sys.stdout)\n";
@@ -97,7 +99,7 @@ static const char javascript_install[] =
 	"'use strict';\n"
 	"const crypto = require('crypto'), fs = require('fs'), http = require('http');\n"
 	"const zlib = require('zlib'), {execFileSync, spawn} = require('child_process');\n"
-	"const source = '/opt/nacre/layer1/', wanted = process.argv.slice(1);\n"
+	"const source = '" NC_BOX_LAYER "1/', wanted = process.argv.slice(1);\n"
 	"const registry = process.env.NACRE_INDEX;\n"
 	"const packages = new Map(), tarballs = new Map(), lacks = new Set();\n"
 	"function manifest(tar) {\n"
@@ -152,7 +154,7 @@ static const char javascript_install[] =
 	"    if (code !== 0 && name) console.log(JSON.stringify({lacks: name}));\n"
 	"    if (code !== 0) process.exit(said.includes('ENOSPC') ? 5 : name ? 3 : 1);\n"
 	"    const lock = '/tmp/env/node_modules/.package-lock.json', layer = "
-	"'/opt/nacre/layer0';\n"
+	"'" NC_BOX_LAYER "0';\n"
 	"    const tree = Object.entries(JSON.parse(fs.readFileSync(lock)).packages);\n"
 	"    fs.unlinkSync(lock);\n"
 	"    try {\n"

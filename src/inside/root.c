@@ -29,6 +29,7 @@
 
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/place.h"
 #include "inside/frame.h"
 #include "inside/mounts.h"
 #include "inside/told.h"

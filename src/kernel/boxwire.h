@@ -51,8 +51,6 @@ enum nc_box_message {
 #define NC_BOX_OF_COMPILER "/compiler"
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
-/* Where a box shows its layers, and its image nothing: the number follows. */
-#define NC_BOX_LAYER "/opt/nacre/layer"
 /* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
 #define NC_WORKER_HEIRS_MAX 32
 /* Neutral boxes that may be asked for ahead of need. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/place.h"
 
 /* Debian 12's headers end at ABI 2; numbers of the kernel's interface never change. */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
@@ -50,7 +51,7 @@ struct ruleset {
  * CAP_SYS_RESOURCE.
  */
 static const struct nc_fence_path container_paths[] = {
-	{"/", NC_FENCE_READ}, {"/workspace", NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE},
+	{"/", NC_FENCE_READ}, {NC_BOX_WORKSPACE, NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE},
 	{"/dev/shm", NC_FENCE_WRITE}, {"/dev/null", NC_FENCE_DEVICE},
 	{"/dev/zero", NC_FENCE_DEVICE}, {"/dev/full", NC_FENCE_DEVICE},
 	{"/dev/random", NC_FENCE_DEVICE}, {"/dev/urandom", NC_FENCE_DEVICE},

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/place.h"
 #include "policy/decode.h"
 
 #define PATH_TEXT_MAX 512U
@@ -118,7 +119,7 @@ static const char *const disks[] = {"/dev/sd", "/dev/nvme", "/dev/vd", "/dev/xvd
 
 static const char *const roots[] = {"/bin/", "/boot/", "/data/", "/dev/", "/etc/", "/home/",
 	"/lib/", "/media/", "/mnt/", "/opt/", "/proc/", "/root/", "/run/", "/sbin/", "/srv/",
-	"/sys/", "/tmp/", "/usr/", "/var/", "/workspace/", NULL};
+	"/sys/", "/tmp/", "/usr/", "/var/", NC_BOX_WORKSPACE "/", NULL};
 
 /* Hosts that hand out a machine's keys, in the ways that they are written to get past filters. */
 static const char *const metadata_hosts[] = {"169.254.169.254", "metadata.google.internal",

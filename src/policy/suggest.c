@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/place.h"
 #include "base/text.h"
 #include "config/host.h"
 #include "policy/alone.h"
@@ -73,7 +74,7 @@ static json_t *hosts_json(struct suggestion *suggestion)
 static bool is_in_every_box(const char *path)
 {
 	static const char *const places[] = {"/bin", "/dev", "/etc", "/lib", "/lib64", "/proc",
-		"/sbin", "/sys", "/tmp", "/usr", "/workspace"};
+		"/sbin", "/sys", "/tmp", "/usr", NC_BOX_WORKSPACE};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		const char *rest = nc_text_after(path, places[i]);

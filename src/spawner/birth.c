@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
+#include "base/place.h"
 #include "inside/child.h"
 #include "inside/frame.h"
 #include "inside/lend.h"

@@ -3,6 +3,7 @@
 #define NC_SETTLE_H
 
 #include "base/buf.h"
+#include "base/place.h"
 #include "kernel/strength.h"
 #include "tier/exec.h"
 #include "tier/holder.h"
@@ -32,10 +33,6 @@ uint64_t nc_files_usual(void);
 #define NC_PLACE_SIZE (NC_BOX_DIR_MAX + 32)
 void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE]);
-
-/* The same of a box with mounts of its own, where it is always the same. */
-#define NC_BOX_WORKSPACE "/workspace"
-#define NC_BOX_TEMPORARY "/tmp"
 
 /* Words end to end; the buffer's error is sticky. */
 struct nc_word_list {

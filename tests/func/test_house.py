@@ -68,6 +68,20 @@ def test_the_include_rule_itself_finds_a_forbidden_line():
     assert not forbidden_includes(table, ROOT / "src/cli/x.c", '#include "kernel/probe.h"\n')
 
 
+# How a holder makes boxes: its messages, their flags, its mechanisms, and where in a box it puts things.
+HOLDERS_OWN = re.compile(r'\bnc_box_order\b|\bNC_ORDER_(?!H\b)\w+|\bnc_box_host\b|\bNC_BOX_(?:HELLO|RUN|KILL|READY|FORGET|NEXT|SIGNAL|FREEZE|ASK)\b'
+                         r'|[lL]andlock|"/workspace|/opt/nacre')
+HOLDERS = {"base", "kernel", "inside", "spawner", "tier"}
+
+
+def test_nobody_above_the_tiers_says_how():
+    wrong = [f"{path.relative_to(ROOT)}: {found.group()}" for path in sources() if path.is_relative_to(ROOT / "src")
+             and path.relative_to(ROOT / "src").parts[0] not in HOLDERS for found in HOLDERS_OWN.finditer(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S))]
+    assert not wrong, "\n".join(wrong)
+    assert all(HOLDERS_OWN.search(text) for text in ("struct nc_box_order order;", "NC_ORDER_TTY", "int landlock", 'cd("/workspace")', "NC_BOX_NEXT"))
+    assert not HOLDERS_OWN.search("#ifndef NC_ORDER_H")
+
+
 def functions(text):
     """Name and length of each function: from the line of its opening brace to that of the closing one."""
     lines = text.split("\n")
