@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -118,4 +120,13 @@ int nc_fd_write_control(int dir_fd, const char *path, const char *text)
 	if (n < 0)
 		return -errno;
 	return (size_t)n == size ? 0 : -EIO;
+}
+
+bool nc_fd_is_stream(int fd)
+{
+	struct stat status;
+
+	return fstat(fd, &status) == 0 &&
+	       (S_ISFIFO(status.st_mode) ||
+		       (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)));
 }

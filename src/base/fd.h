@@ -2,6 +2,7 @@
 #ifndef NC_FD_H
 #define NC_FD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -40,5 +41,9 @@ int nc_fd_read_proc(const char *path, char **ret_data);
 
 /* Writes text with one write(), as control files of the kernel want it. 0 or -errno. */
 int nc_fd_write_control(int dir_fd, const char *path, const char *text);
+
+/* Whether it is a pipe or /dev/null: a file could be read back, a directory entered, a socket carry
+ * descriptors. */
+bool nc_fd_is_stream(int fd);
 
 #endif

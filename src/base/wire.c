@@ -185,7 +185,7 @@ void nc_wire_get_text(struct nc_wire_in *in, char *out, size_t max)
 
 int nc_wire_close(const struct nc_wire_in *in)
 {
-	return in->error < 0 || in->left > 0 ? -EBADMSG : 0;
+	return in->error < 0 || (in->left > 0 && !in->lenient) ? -EBADMSG : 0;
 }
 
 static void close_fds(struct nc_wire_packet *packet)

@@ -11,6 +11,7 @@
 #ifndef NC_WIRE_H
 #define NC_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -43,6 +44,7 @@ struct nc_wire_in {
 	size_t left;
 	uint16_t type;
 	int error;
+	bool lenient; /* what is left over at the end is a newer partner's, and skipped */
 };
 
 /* Checks the header. 0, or -EBADMSG if this is no message of ours. */
@@ -60,7 +62,7 @@ void nc_wire_get_text(struct nc_wire_in *in, char *out, size_t max);
 /* Bytes inside the message, at most max of them; *ret_data borrows from it. */
 size_t nc_wire_get_bytes(struct nc_wire_in *in, size_t max, const void **ret_data);
 
-/* 0 if every get succeeded and nothing is left over, else -EBADMSG. */
+/* 0 if every get succeeded and nothing is left over that is not skipped, else -EBADMSG. */
 int nc_wire_close(const struct nc_wire_in *in);
 
 /* A message as it came, with the descriptors that came with it. Reuse it for the next one. */

@@ -12,7 +12,13 @@
 #include "base/wire.h"
 #include "kernel/grade.h"
 
+/*
+ * Each side says its version first. From 7 on neighbours understand each other: who is older skips
+ * fields at the end of a message and answers (the holder) or ignores (the worker) messages that it
+ * does not know. Who is newer sends no flag or value that the older one does not know.
+ */
 #define NC_BOXWIRE_VERSION 7U
+#define NC_BOXWIRE_OLDEST 7U
 
 enum nc_box_message {
 	/* to the spawner */
@@ -39,7 +45,8 @@ enum nc_box_message {
 	 * follows if that is known.
 	 */
 	NC_BOX_ADOPT,
-	NC_BOX_TOLD, /* struct nc_box_now */
+	NC_BOX_TOLD,	    /* struct nc_box_now */
+	NC_BOX_UNSUPPORTED, /* u16 type of a request, u64 id in it: it is not known here */
 };
 
 /* Maxima of an order; the whole of it must fit into one message. */

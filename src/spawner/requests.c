@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -80,7 +79,8 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nc_box_host *host = &spawner->nursery.host;
 	uint32_t version = nc_wire_get_u32(in);
 
-	if (nc_wire_close(in) < 0 || version != NC_BOXWIRE_VERSION)
+	in->lenient = spawner->worker.newer = version > NC_BOXWIRE_VERSION;
+	if (nc_wire_close(in) < 0 || version < NC_BOXWIRE_OLDEST)
 		return -EBADMSG;
 	if (nc_groups_open(&spawner->nursery, &err) < 0) {
 		nc_worker_end(&spawner->worker, err.message);
@@ -127,17 +127,6 @@ static bool binds_are_sane(struct nc_spawner *spawner, const struct nc_box_order
 	return true;
 }
 
-/* Pipes and /dev/null: a file could be read back, a directory entered, a socket carry descriptors.
- */
-static bool is_stream(int fd)
-{
-	struct stat status;
-
-	return fstat(fd, &status) == 0 &&
-	       (S_ISFIFO(status.st_mode) ||
-		       (S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3)));
-}
-
 /*
  * A directory that the worker could open to read: a mere path descriptor is to be had of every
  * directory, Landlock or not. One to write is its own: what a box makes there belongs to the owner.
@@ -160,7 +149,7 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, const struct nc_box
 	if (spawner->packet.n_fds != nc_box_order_fds(order))
 		return false;
 	for (; !(order->flags & NC_ORDER_TTY) && n < (order->flags & NC_ORDER_PACK ? 4 : 3); n++)
-		if (!is_stream(fds[n]))
+		if (!nc_fd_is_stream(fds[n]))
 			return false;
 	if (order->flags & NC_ORDER_IMAGE)
 		if (order->tier != NC_TIER_CONTAINER ||
@@ -171,7 +160,7 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, const struct nc_box
 			!is_good_directory(spawner, fds[n++], order->layer_writable[i]))
 			return false;
 	for (; n < spawner->packet.n_fds; n++)
-		if (!is_stream(fds[n]))
+		if (!nc_fd_is_stream(fds[n]))
 			return false;
 	return true;
 }
@@ -475,12 +464,14 @@ static const struct {
 
 static void handle_packet(struct nc_spawner *spawner)
 {
+	struct nc_wire_out out;
 	struct nc_wire_in in;
 
 	if (nc_wire_open(&in, spawner->packet.data, spawner->packet.size) < 0) {
 		nc_worker_end(&spawner->worker, "not a message");
 		return;
 	}
+	in.lenient = spawner->worker.newer;
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
 		if (requests[i].type != in.type)
 			continue;
@@ -490,7 +481,14 @@ static void handle_packet(struct nc_spawner *spawner)
 			nc_worker_end(&spawner->worker, "a message that breaks the rules");
 		return;
 	}
-	nc_worker_end(&spawner->worker, "an unknown message");
+	if (!spawner->worker.newer) {
+		nc_worker_end(&spawner->worker, "an unknown message");
+		return;
+	}
+	nc_wire_begin(&out, NC_BOX_UNSUPPORTED);
+	nc_wire_put_u16(&out, in.type);
+	nc_wire_put_u64(&out, nc_wire_get_u64(&in));
+	nc_worker_send(&spawner->worker, &out, NULL, 0);
 }
 
 void nc_requests_receive(struct nc_spawner *spawner)

@@ -14,11 +14,11 @@
 struct nc_worker {
 	int pidfd;
 	pid_t pid;
-	int fd; /* our end of the pair; -EBADF once it is gone */
-	bool greeted;
-	bool broken;	    /* it was ended by us, for breaking the rules */
-	bool dead;	    /* nobody hears us any more */
-	uint64_t waited_ns; /* for it to read its messages, in all of its life */
+	int fd;		     /* our end of the pair; -EBADF once it is gone */
+	bool greeted, newer; /* newer: of a version that we do not know */
+	bool broken;	     /* it was ended by us, for breaking the rules */
+	bool dead;	     /* nobody hears us any more */
+	uint64_t waited_ns;  /* for it to read its messages, in all of its life */
 	/* how it is started again; argv is NULL where it is not */
 	char **argv;
 	int heir_fd; /* the first of those that every worker finds from 4 on */

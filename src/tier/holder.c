@@ -150,6 +150,7 @@ int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err)
 int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
+	uint32_t version = 0;
 	struct nc_wire_in in;
 	int r;
 
@@ -162,7 +163,11 @@ int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *
 		    : r < 0 ? r
 			    : -EPIPE;
 	}
-	if (r == 0 && (in.type != NC_BOX_WELCOME || nc_wire_get_u32(&in) != NC_BOXWIRE_VERSION))
+	if (r == 0) {
+		version = nc_wire_get_u32(&in);
+		in.lenient = holder->newer = version > NC_BOXWIRE_VERSION;
+	}
+	if (r == 0 && (in.type != NC_BOX_WELCOME || version < NC_BOXWIRE_OLDEST))
 		r = -EPROTO;
 	if (r == 0) {
 		nc_boxwire_get_host(&in, &holder->host);
@@ -383,6 +388,7 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 	r = nc_wire_open(&in, holder->packet.data, holder->packet.size);
 	if (r < 0)
 		return r;
+	in.lenient = holder->newer;
 	event.type = (enum nc_box_message)in.type;
 	if (in.type == NC_BOX_ENDED) {
 		nc_boxwire_get_end(&in, &event.end);
@@ -404,8 +410,17 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 			return -EPROTO;
 		event.failure.code = -(int)nc_wire_get_u32(&in);
 		nc_wire_get_text(&in, event.failure.message, NACRE_ERR_MESSAGE_MAX - 1);
+	} else if (in.type == NC_BOX_UNSUPPORTED) {
+		const uint16_t type = nc_wire_get_u16(&in);
+
+		event.id = nc_wire_get_u64(&in);
+		if (type != NC_BOX_RUN && type != NC_BOX_NEXT) /* what was asked for is not done */
+			return -EAGAIN;
+		event.type = NC_BOX_FAILED;
+		event.end.fail = NC_FAIL_BOX;
+		nc_err_set(&event.failure, -EOPNOTSUPP, "The holder of boxes is too old for it");
 	} else {
-		return -EPROTO;
+		return holder->newer ? -EAGAIN : -EPROTO;
 	}
 	if (nc_wire_close(&in) < 0)
 		return -EPROTO;

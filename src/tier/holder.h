@@ -11,7 +11,8 @@
 #include "tier/terms.h"
 
 struct nc_holder {
-	int fd; /* readable when an event waits */
+	int fd;	    /* readable when an event waits */
+	bool newer; /* of a version that we do not know */
 	struct nc_box_host host;
 	struct nc_tier_terms terms[NC_TIER_MAX];
 	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
@@ -108,7 +109,7 @@ struct nc_holder_event {
 	struct nacre_err failure; /* FAILED */
 };
 
-/* Waits for an event. -ECONNRESET: the spawner is gone. */
+/* Waits for an event. -EAGAIN: none of ours came; -ECONNRESET: the spawner is gone. */
 int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_event);
 
 #endif

@@ -127,7 +127,7 @@ static int take_event(struct nc_holder *holder, struct nc_run *run, struct pump 
 	int r = nc_holder_receive(holder, &event);
 
 	if (r < 0)
-		return r;
+		return r == -EAGAIN ? 0 : r;
 	if (event.id != run->exec.id)
 		return -EPROTO;
 	if (event.type == NC_BOX_STARTED) {

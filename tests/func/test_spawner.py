@@ -11,7 +11,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, UNSUPPORTED, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -93,8 +93,7 @@ BREAKING = {
     "empty": [("", b"")],
     "one_byte": [("", b"x")],
     "too_long": [("", b"\xff", 70000)],
-    "hello_of_version_1": [("", greeting(VERSION - 1))],
-    "hello_of_version_3": [("", greeting(VERSION + 1))],
+    "hello_of_an_older_version": [("", greeting(VERSION - 1))],
     "wrong_magic": [("", message(HELLO, struct.pack("<I", VERSION), magic=0x1234))],
     "wrong_size": [("", message(HELLO, struct.pack("<I", VERSION), size=5))],
     "hello_with_a_rest": [("", message(HELLO, struct.pack("<I", VERSION) + b"rest"))],
@@ -293,10 +292,27 @@ def test_what_a_box_is_not_held_by_is_a_failure(converse, tier, name):
 SCRIPT = pathlib.Path(wire.__file__).read_text() + "\nworker = Worker(); welcome = worker.hello()\n"
 
 
-def converse_freely(script, **options):
-    process = start_spawner("-c", SCRIPT + script, **options)
+def converse_freely(script, version=VERSION, **options):
+    process = start_spawner("-c", SCRIPT.replace("worker.hello()", f"worker.hello({version}, b'more' * {version > VERSION})") + script, **options)
     output, error = process.communicate(timeout=60)
     return subprocess.CompletedProcess([], process.returncode, output, error)
+
+
+def test_a_newer_worker_is_understood():
+    """What it says beyond what this version knows is skipped, and what it asks for beyond that is answered."""
+    done = converse_freely("""
+worker.send(message(77, struct.pack("<Q", 5) + b"and more"))
+kind, body, _ = worker.receive()
+print(kind, struct.unpack("<HQ", body))
+output, theirs = os.pipe()
+null = os.open("/dev/null", os.O_RDWR)
+worker.send(message(RUN, order_body(2, argv=(b"echo", b"hi")) + b"a field"), [null, theirs, theirs])
+print(worker.receive()[0], worker.receive()[0], os.read(output, 10))
+worker.send(message(SIGNAL, struct.pack("<QI", 2, 15) + b"more"))
+worker.send(message(FREEZE, struct.pack("<QB", 2, 0) + b"more"))
+print(worker.finish(3)[0])
+""", version=VERSION + 1)
+    assert done.stdout == f"{UNSUPPORTED} (77, 5)\n{STARTED} {ENDED} b'hi\\n'\n{ENDED}\n", done
 
 
 def test_boxes_that_are_ready_serve_orders_of_any_size():

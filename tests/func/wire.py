@@ -8,7 +8,7 @@ import struct
 
 VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
-WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD = range(101, 107)
+WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, UNSUPPORTED = range(101, 108)
 CONTAINER, PROCESS = 0, 1
 TTY, IMAGE, KEEP, STAY, FILES, DOOR, HOME, ALONE, PACK, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(12)]
 PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill", "hypervisor")
@@ -99,8 +99,8 @@ class Worker:
             return 0, b"", []
         return (struct.unpack("<H", data[2:4])[0], data[8:], fds) if data else (0, b"", [])
 
-    def hello(self):
-        self.send(greeting())
+    def hello(self, version=VERSION, more=b""):
+        self.send(message(HELLO, struct.pack("<I", version) + more))
         kind, body, _ = self.receive()
         assert kind == WELCOME, kind
         return body
