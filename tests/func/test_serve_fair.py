@@ -1,5 +1,6 @@
 """Shares: no tenant and no address takes what belongs to all, without any configuration."""
 
+import concurrent.futures
 import contextlib
 import json
 import socket
@@ -140,3 +141,33 @@ def test_a_tenant_has_its_share_of_the_queue(tmp_path):
         assert refused and {answer.status for answer in answers} == {202, 503}, {answer.status for answer in answers}
         assert all(answer.json()["code"] == "busy" for answer in refused)
         assert daemon.post("/v1/jobs", {"language": "shell", "code": "true"}, key=keys["modest"]).status == 202
+
+
+def analyse(daemon, name, code):
+    answer = daemon.post("/v1/policy/analyse", {"language": "python", "code": code}, key=daemon.keys[name], timeout=240)
+    return answer.status, time.monotonic()
+
+
+BRACKETS = "x=[" * (MIB // 3 - 64)
+
+
+def test_a_tenant_has_its_turn_in_analysis(fair):
+    """Forty large programs of one tenant, and then one of another's: it waits for one or two of them, not for all."""
+    with concurrent.futures.ThreadPoolExecutor(41) as pool:
+        greedy = [pool.submit(analyse, fair, "greedy", BRACKETS) for _ in range(40)]
+        concurrent.futures.wait(greedy, return_when=concurrent.futures.FIRST_COMPLETED)  # the others wait
+        status, answered = pool.submit(analyse, fair, "modest", "x = [1]\n" * 12500).result()
+        ends = [future.result() for future in greedy]
+    assert status == 200
+    before = sum(end < answered for _, end in ends)
+    assert before <= 12, f"{before} of 40 were answered first: {sorted(end - answered for _, end in ends)}"
+
+
+def test_a_small_program_waits_for_no_large_one(fair):
+    """Large ones are read one after the other on a small machine; small ones of the same tenant beside them."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        large = [pool.submit(analyse, fair, "greedy", BRACKETS) for _ in range(8)]
+        concurrent.futures.wait(large, return_when=concurrent.futures.FIRST_COMPLETED)
+        status, answered = analyse(fair, "greedy", "print(1)")
+        ends = [future.result() for future in large]
+    assert status == 200 and sum(end > answered for _, end in ends) >= 4, [end - answered for _, end in ends]
