@@ -157,7 +157,7 @@ for path in ("/", "/usr", "/etc", "/dev", "/proc"):
     raise AssertionError(path + " can be written")
 for path in ("/workspace", "/tmp", "/dev/shm", "/var/tmp"):
     open(path + "/file", "w").write("x")
-assert set(os.environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "SHELL", "TMPDIR", "USER", "JAVA_TOOL_OPTIONS", "PWD", "OLDPWD", "SHLVL", "_"}
+assert set(os.environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "SHELL", "TMPDIR", "USER", "GOMAXPROCS", "JAVA_TOOL_OPTIONS", "PWD", "OLDPWD", "SHLVL", "_"}
 assert sorted(map(int, os.listdir("/proc/self/fd")))[:3] == [0, 1, 2] and len(os.listdir("/proc/self/fd")) <= 4
 assert {name for _, name in socket.if_nameindex()} == {"lo"}
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
