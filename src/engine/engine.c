@@ -22,6 +22,7 @@
 #include "engine/results.h"
 #include "engine/study.h"
 #include "engine/work.h"
+#include "watch/record.h"
 
 struct nc_engine {
 	struct nc_engine_setup setup;
@@ -352,21 +353,31 @@ static bool is_full(const struct nc_engine *engine, const char *tenant)
 	return !nc_share_allows(own, engine->load.queued, engine->setup.max_queued);
 }
 
+/* Whether something may begin. The queue has room, and so has the disk where its end is recorded.
+ */
+static int check_room(const struct nc_engine *engine, const char *tenant, struct nacre_err *err)
+{
+	if (is_full(engine, tenant))
+		return nc_err_set(err, -EAGAIN, "The queue is full: %zu wait; try again later",
+			engine->load.queued);
+	if (engine->setup.record && nc_record_is_full(engine->setup.state_fd))
+		return nc_err_set(err, -ENOSPC,
+			"The disk of the state directory is full: nothing could be recorded");
+	return 0;
+}
+
 int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
 	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
 	struct nacre_err *err)
 {
 	struct nc_execution *execution = calloc(1, sizeof(*execution));
-	int r;
+	int r = execution ? check_room(engine, request->tenant, err)
+			  : nc_err_errno(err, -ENOMEM, "Take the request");
 
-	if (!execution || is_full(engine, request->tenant)) {
-		r = execution ? -EAGAIN : -ENOMEM;
+	if (r < 0) {
 		free(execution);
 		nc_request_done(request);
-		return r == -EAGAIN
-			       ? nc_err_set(err, r, "The queue is full: %zu wait; try again later",
-					 engine->load.queued)
-			       : nc_err_errno(err, r, "Take the request");
+		return r;
 	}
 	*execution = (struct nc_execution){.engine = engine,
 		.request = *request,
