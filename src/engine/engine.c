@@ -148,14 +148,31 @@ static struct held held_by(const struct nc_engine *engine, const char *tenant)
 	return held;
 }
 
+/*
+ * Whether it may run whatever memory and processors others are allowed: a tenant's only one, and no
+ * larger than what each would have if all places were taken. Else a single execution of another
+ * tenant that is allowed all there is would keep everybody waiting for as long as it runs.
+ */
+static bool is_owed(const struct nc_engine *engine, const struct nc_execution *execution,
+	const struct held *held)
+{
+	const struct nc_engine_setup *setup = &engine->setup;
+	const struct nc_box_limits *limits = &execution->limits;
+
+	return *execution->request.tenant && held->running == 0 &&
+	       (!setup->memory_bytes ||
+		       limits->memory_bytes <= setup->memory_bytes / setup->max_running) &&
+	       (!setup->cpu_milli || limits->cpu_milli <= setup->cpu_milli / setup->max_running);
+}
+
 /* Whether the tenant has not its share already; where there are no keys there is one tenant. */
-static bool may_run_more(
-	const struct nc_engine *engine, const char *tenant, const struct held *held)
+static bool may_run_more(const struct nc_engine *engine, const struct nc_execution *execution,
+	const struct held *held)
 {
 	const struct nc_engine_setup *setup = &engine->setup;
 	const struct nc_engine_load *load = &engine->load;
 
-	return !*tenant ||
+	return !*execution->request.tenant || is_owed(engine, execution, held) ||
 	       (nc_share_allows(held->running, load->running, setup->max_running) &&
 		       (!setup->memory_bytes || nc_share_allows(held->memory_bytes,
 							load->memory_bytes, setup->memory_bytes)) &&
@@ -184,7 +201,7 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 			continue;
 		if (needs_no_box(*at))
 			return at;
-		if (engine->load.running > 0 && !may_run_more(engine, tenant, &held))
+		if (engine->load.running > 0 && !may_run_more(engine, *at, &held))
 			continue;
 		if (best && (*at)->request.priority < (*best)->request.priority)
 			continue;
@@ -200,12 +217,15 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 static bool has_room(const struct nc_engine *engine, const struct nc_execution *execution)
 {
 	const struct nc_engine_setup *setup = &engine->setup;
+	const struct held held = held_by(engine, execution->request.tenant);
 
 	if (engine->chronicle && nc_chronicle_is_behind(engine->chronicle))
 		return false;
 	/* what is too large for ever runs alone, rather than never */
 	if (engine->load.running == 0 || needs_no_box(execution))
 		return true;
+	if (is_owed(engine, execution, &held))
+		return engine->load.running < setup->max_running;
 	if (setup->memory_bytes &&
 		engine->load.memory_bytes + execution->limits.memory_bytes > setup->memory_bytes)
 		return false;

@@ -3,6 +3,8 @@
 import concurrent.futures
 import contextlib
 import json
+import os
+import re
 import socket
 import time
 
@@ -11,6 +13,7 @@ import pytest
 from serving import Daemon
 
 MIB = 1 << 20
+HOST_MB = int(re.search(r"MemTotal: *(\d+)", open("/proc/meminfo").read())[1]) // 1024
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +95,37 @@ def test_more_than_the_host_has_is_refused(fair, limits):
                    fair.execute("print(1)", key=fair.keys["modest"], limits=limits)):
         assert answer.status == 400 and answer.json()["code"] == "beyond_host", answer.body
         assert next(iter(limits)) in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("limits", [{"cpu_cores": 1000}, {"cpu_cores": 2 * os.cpu_count()}, {"memory_mb": HOST_MB * 9 // 10}], ids=str)
+def test_one_that_is_allowed_everything_keeps_nobody_waiting(fair, limits):
+    job = fair.post("/v1/jobs", {"language": "shell", "code": "sleep 50", "timeout": 60, "limits": limits}, key=fair.keys["greedy"]).json()["id"]
+    state = lambda: fair.get(f"/v1/jobs/{job}", key=fair.keys["greedy"]).json()["state"]  # noqa: E731
+    try:
+        until = time.monotonic() + 20
+        while state() != "running":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert fair.execute("echo 1", "shell", key=fair.keys["modest"]).json()["status"] == "success"
+        assert state() == "running", "the other one waited for its end"
+    finally:
+        fair.ask("DELETE", f"/v1/jobs/{job}", key=fair.keys["greedy"])
+
+
+def test_a_tenant_has_its_ceiling_of_memory(fair):
+    """Without any quota in the configuration: 32 times the machine's memory."""
+    answers = []
+    try:
+        while len(answers) < 60 and (not answers or answers[-1].status == 201):
+            answers.append(fair.post("/v1/sandboxes", {"limits": {"memory_mb": HOST_MB * 9 // 10, "disk_mb": 1}}, key=fair.keys["greedy"]))
+        refused = answers[-1]
+        assert (refused.status, refused.json()["code"], refused.json()["field"]) == (429, "quota", "memory_mb"), (len(answers), refused.body)
+        assert 30 <= len(answers) <= 37
+        modest = fair.post("/v1/sandboxes", {}, key=fair.keys["modest"])
+        assert modest.status == 201, modest.body
+    finally:
+        for key in fair.keys.values():
+            fair.ask("DELETE", "/v1/sandboxes", key=key)
 
 
 def test_a_tenant_has_its_share_of_idempotency(fair):
