@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -128,6 +129,32 @@ json_t *nc_json_text(const char *text, size_t size)
 		size -= length;
 	}
 	return clean.error < 0 ? NULL : json_stringn(nc_buf_text(&clean), clean.size);
+}
+
+static bool is_utf8(const char *data, size_t size)
+{
+	for (size_t i = 0, n; i < size; i += n) {
+		n = nc_text_utf8(data + i, size - i);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+int nc_json_set_bytes(json_t *object, const char *name, const char *data, size_t size)
+{
+	cleanup_free char *encoded = NULL;
+	char key[64];
+
+	if (json_object_set_new(object, name, nc_json_text(data, size)) < 0)
+		return -ENOMEM;
+	if (is_utf8(data, size))
+		return 0;
+	(void)snprintf(key, sizeof(key), "%s_base64", name);
+	return nc_base64_encode(data, size, &encoded) < 0 ||
+			       json_object_set_new(object, key, json_string(encoded)) < 0
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* Four hexadecimal digits, or -1. */

@@ -38,6 +38,12 @@ size_t nc_json_count(const char *text, size_t size);
 json_t *nc_json_text(const char *text, size_t size);
 
 /*
+ * Sets name of object to the bytes as text. If they are not UTF-8, NAME_base64 beside it has them:
+ * nothing of what a program printed is changed without a mark. -ENOMEM.
+ */
+int nc_json_set_bytes(json_t *object, const char *name, const char *data, size_t size);
+
+/*
  * Decodes the inside of a JSON string, piece by piece: as much of text as is whole, into out, which
  * has room for size bytes. *ret_used bytes were read; of all but the last piece up to 12 may be
  * left, for the next one to begin with. -EINVAL: what stands at *ret_used is none of JSON's, or

@@ -22,18 +22,20 @@ static json_t *denials_json(const struct nc_box_end *end, const json_t *more)
 int nc_answer_print(const struct nc_run *run, const json_t *denials)
 {
 	const struct nc_box_end *end = &run->end;
+	cleanup_json json_t *answer = json_pack("{s:s, s:o, s:o}", "status", nc_outcome_status(end),
+		"exit_code", nc_outcome_code(end), "signal", nc_outcome_signal(end));
+	cleanup_json json_t *rest = json_pack("{s:b, s:{s:o}, s:o, s:o, s:o, s:s}", "truncated",
+		run->output_bytes > run->output_max, "limits", "hit", nc_outcome_hit(end), "usage",
+		nc_outcome_usage(end, run->output_bytes, run->birth_ns), "denials",
+		denials_json(end, denials), "strength", nc_outcome_strength(end), "tier",
+		nc_tier_names[end->tier]);
+	bool is_whole = nc_json_set_bytes(answer, "stdout", nc_buf_text(&run->output),
+				run->output.size) == 0 &&
+			nc_json_set_bytes(
+				answer, "stderr", nc_buf_text(&run->error), run->error.size) == 0 &&
+			json_object_update(answer, rest) == 0;
 
-	return nc_json_print(stdout,
-		json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:{s:o}, s:o, s:o, s:o, s:s}", "status",
-			nc_outcome_status(end), "exit_code", nc_outcome_code(end), "signal",
-			nc_outcome_signal(end), "stdout",
-			nc_json_text(nc_buf_text(&run->output), run->output.size), "stderr",
-			nc_json_text(nc_buf_text(&run->error), run->error.size), "truncated",
-			run->output_bytes > run->output_max, "limits", "hit", nc_outcome_hit(end),
-			"usage", nc_outcome_usage(end, run->output_bytes, run->birth_ns), "denials",
-			denials_json(end, denials), "strength", nc_outcome_strength(end), "tier",
-			nc_tier_names[end->tier]),
-		true);
+	return nc_json_print(stdout, is_whole ? take_ptr(answer) : NULL, true);
 }
 
 static const char *text_of(const json_t *object, const char *name)

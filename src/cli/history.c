@@ -123,8 +123,8 @@ static int add_blobs(const struct nc_past *past, json_t *row)
 		const char *state = read_blob(past, row, blobs[i].key, &data, &size);
 
 		r |= json_object_set_new(states, blobs[i].name, json_string(state));
-		r |= json_object_set_new(
-			row, blobs[i].name, data ? nc_json_text(data, size) : json_null());
+		r |= data ? nc_json_set_bytes(row, blobs[i].name, data, size)
+			  : json_object_set_new(row, blobs[i].name, json_null());
 	}
 	r |= json_object_set_new(row, "kept", states);
 	return r < 0 ? -ENOMEM : 0;

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/say.h"
+#include "base/state.h"
 #include "base/text.h"
 #include "box/store.h"
 #include "cli/answer_json.h"
@@ -410,8 +411,8 @@ static void say(const char *text)
 /* The unprivileged half. */
 static int run_as_worker(struct nc_holder *holder, const struct nc_config *config,
 	struct nc_book *policies, struct nc_request *request, int input_fd, int cache_fd,
-	const struct nc_environments *environments, struct nc_record *record, int egress_fd,
-	struct task *task, struct nacre_err *err)
+	int state_fd, const struct nc_environments *environments, struct nc_record *record,
+	int egress_fd, struct task *task, struct nacre_err *err)
 {
 	const struct nc_listener listener = {.context = task,
 		.printed = arg_json ? NULL : on_printed,
@@ -426,6 +427,7 @@ static int run_as_worker(struct nc_holder *holder, const struct nc_config *confi
 		.policy = arg_policy && nc_book_is_path(arg_policy) ? arg_policy : NULL,
 		.cache_fd = cache_fd,
 		.record = record->fd >= 0 ? record : NULL,
+		.state_fd = state_fd,
 		.say = say,
 		.environments = environments->store_fd >= 0 ? environments : NULL,
 		.max_running = 1,
@@ -676,6 +678,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	cleanup_request struct nc_request request = {0};
 	cleanup_book struct nc_book *policies = NULL;
 	cleanup_close int input_fd = -EBADF, cache_fd = -EBADF, outbox_fd = -EBADF;
+	cleanup_close int state_fd = -EBADF;
 	cleanup_environments struct nc_environments environments;
 	struct nacre_err ignored = {0};
 	static struct task task;
@@ -712,6 +715,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	/* without a place for it nothing is kept, and all is compiled each time */
 	cache_fd = nc_store_open("cache", true, ranges, &ignored);
 	record_fd = nc_recording_start(cli->config, say, &setup.witness_fd);
+	state_fd = nc_state_open(NULL, false, &ignored);
 	if (request.network.mode > NC_NETWORK_NONE || request.network.access ||
 		request.network.allow.count > 0 || request.packages.count > 0)
 		egress_fd = nc_outlet_start(say);
@@ -721,7 +725,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		say(ignored.message);
 	if (r == 0)
 		r = run_as_worker(&holder, cli->config, policies, &request, input_fd, cache_fd,
-			&environments, &record, egress_fd, &task, err);
+			state_fd, &environments, &record, egress_fd, &task, err);
 	return r < 0 ? r : finish(task.reply, outbox_fd, err);
 }
 

@@ -574,6 +574,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	setup.loop = &daemon.loop;
 	setup.threads = true;
 	setup.warm = !arg_no_warm;
+	setup.state_fd = opened->state_fd;
 	setup.meminfo_fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	abi = nc_fence_server(stores, sizeof(stores) / sizeof(stores[0]), readable,
 		sizeof(readable) / sizeof(readable[0]));

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/parse.h"
+#include "base/state.h"
 #include "base/text.h"
 #include "box/store.h"
 #include "cli/outlet.h"
@@ -25,6 +26,7 @@ void nc_start_init(struct nc_start *start, void (*say)(const char *text))
 	*start = (struct nc_start){.holder = {.fd = -EBADF},
 		.cache_fd = -EBADF,
 		.record_fd = -EBADF,
+		.state_fd = -EBADF,
 		.egress_fd = -EBADF,
 		.record = {.fd = -EBADF},
 		.setup = {.witness_fd = -EBADF},
@@ -40,6 +42,7 @@ void nc_start_done(struct nc_start *start)
 	nc_environments_close(&start->environments);
 	nc_book_free(start->policies);
 	start->cache_fd = nc_fd_close(start->cache_fd);
+	start->state_fd = nc_fd_close(start->state_fd);
 }
 
 static int wrong(const char *option, const char *text, const char *expected, struct nacre_err *err)
@@ -124,6 +127,7 @@ int nc_start_open(struct nc_start *start, const struct nc_start_args *args,
 		return r;
 	if (!start->kept) {
 		start->record_fd = nc_recording_start(config, start->say, &start->setup.witness_fd);
+		start->state_fd = nc_state_open(NULL, false, &ignored);
 		start->egress_fd = nc_outlet_start(start->say);
 	}
 	start->setup.lasting = true;
@@ -199,6 +203,7 @@ struct nc_engine_setup nc_start_engine(struct nc_start *start, const struct nc_c
 		.cache_fd = start->cache_fd,
 		.environments = start->environments.store_fd >= 0 ? &start->environments : NULL,
 		.record = start->record.fd >= 0 ? &start->record : NULL,
+		.state_fd = start->state_fd,
 		.record_returns = start->kept,
 		.say = start->say,
 		.max_running = start->running,

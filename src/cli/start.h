@@ -49,6 +49,7 @@ struct nc_start {
 	int cache_fd;  /* or -EBADF */
 	int record_fd; /* of the recorder, until nc_start_split() */
 	struct nc_record record;
+	int state_fd;  /* of what it records; or -EBADF */
 	int egress_fd; /* of nacre-egress, until nc_start_network() */
 	/* set before nc_start_open(): both are somebody else's to start, and to start again */
 	bool kept;

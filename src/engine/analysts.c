@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "base/wire.h"
 #include "engine/analyst.h"
+#include "engine/owner.h"
 #include "policy/portable.h"
 #include "tier/poll.h"
 
@@ -45,6 +46,7 @@ struct nc_inquiry {
 	size_t at; /* the text that is read, or next */
 	unsigned int tries;
 	uint64_t until_ns;
+	uint64_t served;     /* all->turn when its tenant had one last, or came */
 	struct child *child; /* who reads it; NULL: it waits */
 	void (*done)(void *context);
 	void *context;
@@ -71,6 +73,7 @@ struct nc_analysts {
 	size_t n_children, n_large;
 	struct nc_inquiry *inquiries; /* the oldest first */
 	size_t n_inquiries;
+	uint64_t turn; /* programs that were given to a child */
 	struct {
 		uint64_t number;
 		int fd;
@@ -289,6 +292,8 @@ static bool is_large(const struct nc_inquiry *inquiry)
 	return inquiry->study->text[inquiry->at].size > NC_ANALYST_SMALL;
 }
 
+/* Of the tenant that has the fewest read, or of those the one that waited longest for its turn:
+ * where large programs are read one after the other, nobody has any when the next is chosen. */
 static struct nc_inquiry *find_next(const struct nc_analysts *all)
 {
 	struct nc_inquiry *best = NULL;
@@ -300,12 +305,20 @@ static struct nc_inquiry *find_next(const struct nc_analysts *all)
 		if (at->child || !at->until_ns || (is_large(at) && all->n_large >= all->large_max))
 			continue;
 		n = children_of(all, at->tenant);
-		if (n >= least)
+		if (best ? n > least || (n == least && at->served >= best->served) : n >= least)
 			continue;
 		best = at;
 		least = n;
 	}
 	return best;
+}
+
+static void mark_served(struct nc_analysts *all, const char *tenant)
+{
+	all->turn++;
+	for (struct nc_inquiry *at = all->inquiries; at; at = at->next)
+		if (nc_streq(at->tenant, tenant))
+			at->served = all->turn;
 }
 
 static void begin(struct child *child, struct nc_inquiry *inquiry)
@@ -325,6 +338,7 @@ static void begin(struct child *child, struct nc_inquiry *inquiry)
 	child->since_ns = nc_clock_ns();
 	child->inquiry = inquiry;
 	inquiry->child = child;
+	mark_served(child->all, inquiry->tenant);
 }
 
 static void assign(struct nc_analysts *all)
@@ -419,13 +433,33 @@ static void on_readable(void *context, int events)
 
 /* ---- asking ---- */
 
+/* What a tenant has open, and when it had its turn: who has nothing open counts as served just now,
+ * or coming again and again would be a way past those who wait. */
+static size_t open_of(const struct nc_analysts *all, const char *tenant, uint64_t *ret_served)
+{
+	uint64_t served = all->turn;
+	size_t n = 0;
+
+	for (const struct nc_inquiry *at = all->inquiries; at; at = at->next) {
+		if (!nc_streq(at->tenant, tenant))
+			continue;
+		served = at->served;
+		n++;
+	}
+	*ret_served = served;
+	return n;
+}
+
 int nc_analysts_ask(struct nc_analysts *all, const char *tenant, struct nc_study *study,
 	void (*done)(void *context), void *context)
 {
 	struct nc_inquiry *inquiry, **end = &all->inquiries;
+	uint64_t served;
+	size_t own = open_of(all, tenant, &served);
 
 	assert(study->count > 0 && !study->inquiry);
-	if (all->n_inquiries >= NC_STUDIES_MAX)
+	if (all->n_inquiries >= NC_STUDIES_MAX ||
+		(*tenant && !nc_share_allows(own, all->n_inquiries, NC_STUDIES_MAX)))
 		return -EAGAIN;
 	inquiry = calloc(1, sizeof(*inquiry));
 	if (!inquiry)
@@ -433,6 +467,7 @@ int nc_analysts_ask(struct nc_analysts *all, const char *tenant, struct nc_study
 	*inquiry = (struct nc_inquiry){.all = all,
 		.study = study,
 		.until_ns = nc_clock_ns() + STUDY_NS,
+		.served = served,
 		.done = done,
 		.context = context};
 	(void)snprintf(inquiry->tenant, sizeof(inquiry->tenant), "%s", tenant);

@@ -1,8 +1,9 @@
 /*
  * Those who read foreign programs for the daemon (engine/analyst.h), as it sees them.
  *
- * What is asked waits for its turn: the tenant that has the fewest read at once is next, and one
- * tenant never has all of them, so that nobody waits behind another's thousand megabytes. A child
+ * What is asked waits for its turn: the tenant that has the fewest read at once is next, among
+ * equals the one whose last turn is longest ago, and one tenant never has all of them nor the whole
+ * queue, so that nobody waits behind another's thousand megabytes. A child
  * reads for one tenant only, as long as it lives: who takes it over learns of nobody else. Large
  * programs are few at a time, for the memory that they take.
  */

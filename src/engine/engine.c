@@ -22,6 +22,7 @@
 #include "engine/results.h"
 #include "engine/study.h"
 #include "engine/work.h"
+#include "watch/record.h"
 
 struct nc_engine {
 	struct nc_engine_setup setup;
@@ -147,14 +148,31 @@ static struct held held_by(const struct nc_engine *engine, const char *tenant)
 	return held;
 }
 
+/*
+ * Whether it may run whatever memory and processors others are allowed: a tenant's only one, and no
+ * larger than what each would have if all places were taken. Else a single execution of another
+ * tenant that is allowed all there is would keep everybody waiting for as long as it runs.
+ */
+static bool is_owed(const struct nc_engine *engine, const struct nc_execution *execution,
+	const struct held *held)
+{
+	const struct nc_engine_setup *setup = &engine->setup;
+	const struct nc_box_limits *limits = &execution->limits;
+
+	return *execution->request.tenant && held->running == 0 &&
+	       (!setup->memory_bytes ||
+		       limits->memory_bytes <= setup->memory_bytes / setup->max_running) &&
+	       (!setup->cpu_milli || limits->cpu_milli <= setup->cpu_milli / setup->max_running);
+}
+
 /* Whether the tenant has not its share already; where there are no keys there is one tenant. */
-static bool may_run_more(
-	const struct nc_engine *engine, const char *tenant, const struct held *held)
+static bool may_run_more(const struct nc_engine *engine, const struct nc_execution *execution,
+	const struct held *held)
 {
 	const struct nc_engine_setup *setup = &engine->setup;
 	const struct nc_engine_load *load = &engine->load;
 
-	return !*tenant ||
+	return !*execution->request.tenant || is_owed(engine, execution, held) ||
 	       (nc_share_allows(held->running, load->running, setup->max_running) &&
 		       (!setup->memory_bytes || nc_share_allows(held->memory_bytes,
 							load->memory_bytes, setup->memory_bytes)) &&
@@ -183,7 +201,7 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 			continue;
 		if (needs_no_box(*at))
 			return at;
-		if (engine->load.running > 0 && !may_run_more(engine, tenant, &held))
+		if (engine->load.running > 0 && !may_run_more(engine, *at, &held))
 			continue;
 		if (best && (*at)->request.priority < (*best)->request.priority)
 			continue;
@@ -199,12 +217,15 @@ static struct nc_execution **find_next(struct nc_engine *engine)
 static bool has_room(const struct nc_engine *engine, const struct nc_execution *execution)
 {
 	const struct nc_engine_setup *setup = &engine->setup;
+	const struct held held = held_by(engine, execution->request.tenant);
 
 	if (engine->chronicle && nc_chronicle_is_behind(engine->chronicle))
 		return false;
 	/* what is too large for ever runs alone, rather than never */
 	if (engine->load.running == 0 || needs_no_box(execution))
 		return true;
+	if (is_owed(engine, execution, &held))
+		return engine->load.running < setup->max_running;
 	if (setup->memory_bytes &&
 		engine->load.memory_bytes + execution->limits.memory_bytes > setup->memory_bytes)
 		return false;
@@ -352,21 +373,31 @@ static bool is_full(const struct nc_engine *engine, const char *tenant)
 	return !nc_share_allows(own, engine->load.queued, engine->setup.max_queued);
 }
 
+/* Whether something may begin. The queue has room, and so has the disk where its end is recorded.
+ */
+static int check_room(const struct nc_engine *engine, const char *tenant, struct nacre_err *err)
+{
+	if (is_full(engine, tenant))
+		return nc_err_set(err, -EAGAIN, "The queue is full: %zu wait; try again later",
+			engine->load.queued);
+	if (engine->setup.record && nc_record_is_full(engine->setup.state_fd))
+		return nc_err_set(err, -ENOSPC,
+			"The disk of the state directory is full: nothing could be recorded");
+	return 0;
+}
+
 int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struct nc_study *study,
 	int input_fd, const struct nc_listener *listener, struct nc_execution **ret_execution,
 	struct nacre_err *err)
 {
 	struct nc_execution *execution = calloc(1, sizeof(*execution));
-	int r;
+	int r = execution ? check_room(engine, request->tenant, err)
+			  : nc_err_errno(err, -ENOMEM, "Take the request");
 
-	if (!execution || is_full(engine, request->tenant)) {
-		r = execution ? -EAGAIN : -ENOMEM;
+	if (r < 0) {
 		free(execution);
 		nc_request_done(request);
-		return r == -EAGAIN
-			       ? nc_err_set(err, r, "The queue is full: %zu wait; try again later",
-					 engine->load.queued)
-			       : nc_err_errno(err, r, "Take the request");
+		return r;
 	}
 	*execution = (struct nc_execution){.engine = engine,
 		.request = *request,

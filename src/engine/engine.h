@@ -37,6 +37,7 @@ struct nc_engine_setup {
 	struct nc_network *network;		    /* NULL: there is none */
 	const struct nc_binds *binds; /* of the host, that requests may name; NULL: none */
 	struct nc_record *record;     /* greeted; NULL: nothing is recorded */
+	int state_fd;		      /* on the disk of that record; or -EBADF */
 	bool record_returns;	      /* if it dies, nc_engine_meet_recorder() follows */
 	/* what people should know, such as executions that were lost; or NULL */
 	void (*say)(const char *text);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/base64.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/limits.h"
@@ -173,32 +172,13 @@ json_t *nc_output_json(const struct nc_output *output)
 	return nc_json_text(nc_buf_text(&text), text.size);
 }
 
-static bool is_text(const char *data, size_t size)
-{
-	for (size_t i = 0, n; i < size; i += n) {
-		n = nc_text_utf8(data + i, size - i);
-		if (n == 0)
-			return false;
-	}
-	return true;
-}
-
 int nc_output_set(const struct nc_output *output, json_t *object, const char *name)
 {
 	nc_buf_cleanup struct nc_buf text = NC_BUF(output->inline_max + GAP_MAX);
-	cleanup_free char *encoded = NULL;
-	char key[64];
 
-	if (nc_output_text(output, &text) < 0 ||
-		json_object_set_new(object, name, nc_json_text(nc_buf_text(&text), text.size)) < 0)
+	if (nc_output_text(output, &text) < 0)
 		return -ENOMEM;
-	if (is_text(nc_buf_text(&text), text.size))
-		return 0;
-	(void)snprintf(key, sizeof(key), "%s_base64", name);
-	return nc_base64_encode(text.data, text.size, &encoded) < 0 ||
-			       json_object_set_new(object, key, json_string(encoded)) < 0
-		       ? -ENOMEM
-		       : 0;
+	return nc_json_set_bytes(object, name, nc_buf_text(&text), text.size);
 }
 
 size_t nc_output_held(const struct nc_output *output)

@@ -61,11 +61,12 @@ void *nc_read_allocate(const struct nc_cursor *c, size_t count, size_t size)
 	return memory;
 }
 
+/* What would be left out of the list is not looked for: some thousand times it takes long. */
 static void refuse_unknown(const struct nc_cursor *c, const struct nc_rule *rules)
 {
 	struct nc_nearest nearest = {.word = c->at->key};
 
-	for (; rules->name; rules++)
+	for (; rules->name && c->reading->faults->count < NC_REQUEST_FAULTS_MAX; rules++)
 		nc_nearest_offer(&nearest, rules->name);
 	if (nearest.best)
 		nc_fault(c, "found an unknown field; did you mean '%s'?", nearest.best);

@@ -599,25 +599,40 @@ static int is_held(const struct nc_box_order *order, uint32_t landlock, bool lis
 	return 0;
 }
 
-/*
- * Java sizes its heap by a control group file system, which no box has, and else by the host's
- * memory. It is told by its own means, where the box has one and the caller has said nothing.
- */
-static void tell_java(const struct nc_box_limits *limits, char **env)
+/* Adds a variable to env, which has room, unless the caller has set it. */
+static void add_variable(char **env, char *variable)
 {
-	static const char name[] = "JAVA_TOOL_OPTIONS=";
-	static char variable[64];
+	size_t name = strcspn(variable, "=") + 1;
 
-	if (limits->memory_bytes == 0 || access("/usr/bin/java", X_OK) < 0)
-		return;
-	for (; *env; env++) {
-		if (strncmp(*env, name, sizeof(name) - 1) == 0)
+	for (; *env; env++)
+		if (strncmp(*env, variable, name) == 0)
 			return;
-	}
-	(void)snprintf(variable, sizeof(variable), "%s-XX:MaxRAM=%llu", name,
-		(unsigned long long)limits->memory_bytes);
 	env[0] = variable;
 	env[1] = NULL;
+}
+
+/*
+ * Java and Go size heap and threads by a control group file system, which no box has, and else by
+ * the host. They are told by their own means: Java where the box has one, Go wherever there are
+ * fewer processors than the host's, since its programs bring it along.
+ */
+static void tell_runtimes(const struct nc_box_limits *limits, char **env)
+{
+	static char java[128], go[32];
+	unsigned int processors = nc_told_fewer(limits->cpu_milli);
+	size_t used = 0;
+
+	if (limits->memory_bytes > 0)
+		used += (size_t)snprintf(java, sizeof(java), "JAVA_TOOL_OPTIONS=-XX:MaxRAM=%llu",
+			(unsigned long long)limits->memory_bytes);
+	if (processors > 0)
+		(void)snprintf(java + used, sizeof(java) - used, "%s-XX:ActiveProcessorCount=%u",
+			used > 0 ? " " : "JAVA_TOOL_OPTIONS=", processors);
+	if (*java && access("/usr/bin/java", X_OK) == 0)
+		add_variable(env, java);
+	(void)snprintf(go, sizeof(go), "GOMAXPROCS=%u", processors);
+	if (processors > 0)
+		add_variable(env, go);
 }
 
 /* For a program that will take its order itself, and what it has to know for that. */
@@ -637,7 +652,7 @@ static int keep_channel(const struct nc_payload *payload, const struct nc_held *
 void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	struct nc_child_program *ret_program)
 {
-	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 3];
+	static char *argv[NC_BOX_ARGS_MAX + 1], *env[NC_BOX_ARGS_MAX + 4];
 	static struct nc_box_order order;
 	static struct nc_wire_packet packet;
 	char failed[NC_PATH_MAX + 1];
@@ -650,7 +665,7 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 		is_held(&order, (uint32_t)held->landlock, held->listens));
 	split_words(&order.argv, argv);
 	split_words(&order.env, env);
-	tell_java(&order.limits, env);
+	tell_runtimes(&order.limits, env);
 	if (payload->terminal)
 		STEP(held->channel_fd, "size the terminal", set_window(&order));
 	else

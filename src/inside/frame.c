@@ -11,55 +11,11 @@
 
 #include "base/fd.h"
 #include "inside/mounts.h"
+#include "kernel/shown.h"
 
 /* The tmpfs that is the root itself holds directories, links and a few small files. */
 #define ROOT_BYTES "1m"
 #define ROOT_INODES "256"
-
-/*
- * Directories and files of the host that are shown read-only where they exist. Of /etc it is what
- * packages bring and programs need, and nothing that says who or where the host is: no names, no
- * addresses, no accounts, no keys, no services of its own (tests/func/test_etc.py has the rule).
- * What is shown is whole packages' directories, since each costs a mount.
- */
-static const char *const shown[] = {
-	"usr",
-	"bin",
-	"sbin",
-	"lib",
-	"lib32",
-	"lib64",
-	"libx32",
-	"etc/alternatives", /* half of Debian's commands are links through it */
-	"etc/ld.so.cache",  /* without it every start searches directories */
-	"etc/ssl/certs",
-	"etc/localtime",
-	"etc/python3.11", /* sitecustomize.py is a link to it */
-	"etc/mime.types",
-	"etc/protocols",
-	"etc/services",
-	"etc/fonts",
-	"etc/groff", /* man formats by it */
-	"etc/java-11-openjdk",
-	"etc/java-17-openjdk",
-	"etc/java-21-openjdk",
-	"etc/java-25-openjdk",
-	"etc/ImageMagick-6",
-	"etc/ImageMagick-7",
-	"etc/magic",
-	"etc/manpath.config",
-	"etc/matplotlibrc",
-	"etc/os-release", /* a link into /usr */
-	"etc/perl",
-	"etc/python3.13",
-	"etc/R",
-	"etc/sgml",
-	"etc/ssl/openssl.cnf",
-	"etc/terminfo",
-	"etc/texmf",
-	"etc/vim",
-	"etc/xml",
-};
 
 static const struct {
 	const char *name;
@@ -192,24 +148,23 @@ static int put_mount(int host_fd, int root_fd, const char *path, bool is_here)
 	return fd < 0 ? fd : nc_mount_attach(fd, root_fd, path);
 }
 
-static int put_shown(int host_fd, int root_fd, bool is_here)
+struct places {
+	int host_fd, root_fd;
+	bool is_here;
+};
+
+static int put_shown(void *context, const char *path)
 {
-	int r = 0;
+	const struct places *places = context;
+	struct stat status;
+	int r;
 
-	for (size_t i = 0; r == 0 && i < COUNT(shown); i++) {
-		struct stat status;
-
-		if (fstatat(host_fd, shown[i], &status, AT_SYMLINK_NOFOLLOW) < 0) {
-			r = errno == ENOENT ? 0 : -errno;
-		} else if (S_ISLNK(status.st_mode)) {
-			r = copy_link(host_fd, root_fd, shown[i]);
-		} else {
-			r = nc_frame_make_place(status.st_mode, root_fd, shown[i]);
-			if (r == 0)
-				r = put_mount(host_fd, root_fd, shown[i], is_here);
-		}
-	}
-	return r;
+	if (fstatat(places->host_fd, path, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (S_ISLNK(status.st_mode))
+		return copy_link(places->host_fd, places->root_fd, path);
+	r = nc_frame_make_place(status.st_mode, places->root_fd, path);
+	return r < 0 ? r : put_mount(places->host_fd, places->root_fd, path, places->is_here);
 }
 
 /* All of them at once; things are still put into the root itself. */
@@ -251,7 +206,7 @@ int nc_frame_put(int root_fd, bool host, bool is_here)
 	int r = host_fd < 0 ? -errno : make_skeleton(root_fd, host);
 
 	if (r == 0 && host)
-		r = put_shown(host_fd, root_fd, is_here);
+		r = nc_shown_walk(put_shown, &(struct places){host_fd, root_fd, is_here});
 	if (r == 0 && host)
 		r = close_shown(root_fd);
 	for (size_t i = 0; r == 0 && i < COUNT(devices); i++)

@@ -82,14 +82,18 @@ void nc_told_open(struct nc_told *told)
 	}
 }
 
-static unsigned int count_processors(uint64_t milli)
+static unsigned int count_processors(void)
 {
 	cpu_set_t set;
-	unsigned int n =
-		sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (unsigned int)CPU_COUNT(&set);
+
+	return sched_getaffinity(0, sizeof(set), &set) < 0 ? 1 : (unsigned int)CPU_COUNT(&set);
+}
+
+unsigned int nc_told_fewer(uint64_t milli)
+{
 	uint64_t wanted = (milli + 999) / 1000;
 
-	return milli > 0 && wanted < n ? (unsigned int)wanted : n;
+	return wanted < count_processors() ? (unsigned int)wanted : 0;
 }
 
 int nc_told_write(const struct nc_told *told, const struct nc_box_limits *limits)
@@ -97,7 +101,8 @@ int nc_told_write(const struct nc_told *told, const struct nc_box_limits *limits
 	char text[NC_TOLD_FILES][256];
 	struct sysinfo host = {0};
 	unsigned long long bytes = limits->memory_bytes, all;
-	unsigned int processors = count_processors(limits->cpu_milli);
+	unsigned int fewer = nc_told_fewer(limits->cpu_milli),
+		     processors = fewer > 0 ? fewer : count_processors();
 
 	if (told->n < NC_TOLD_FILES)
 		return 0;

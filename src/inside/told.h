@@ -31,6 +31,9 @@ int nc_told_cover(void);
 /* Opens them in the box, while that is allowed. In an old box or a process box there are none. */
 void nc_told_open(struct nc_told *told);
 
+/* The processors that a limit comes to, if they are fewer than the host's; 0 if not. */
+unsigned int nc_told_fewer(uint64_t milli);
+
 /* Writes what the limits come to on this host. */
 int nc_told_write(const struct nc_told *told, const struct nc_box_limits *limits);
 

@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/place.h"
+#include "kernel/shown.h"
 
 /* Debian 12's headers end at ABI 2; numbers of the kernel's interface never change. */
 #define FS_TRUNCATE (1ULL << 14)  /* ABI 3 */
@@ -62,43 +63,8 @@ static const struct nc_fence_path container_paths[] = {
 const struct nc_fence nc_fence_container = {
 	.paths = container_paths, .n_paths = COUNT(container_paths)};
 
-/* What a container box shows of the host (inside/root.c), and nothing that a user wrote. */
+/* Beside what is shown of the host: nothing that a user wrote. */
 static const struct nc_fence_path process_paths[] = {
-	{"/usr", NC_FENCE_READ},
-	{"/bin", NC_FENCE_READ},
-	{"/sbin", NC_FENCE_READ},
-	{"/lib", NC_FENCE_READ},
-	{"/lib32", NC_FENCE_READ},
-	{"/lib64", NC_FENCE_READ},
-	{"/libx32", NC_FENCE_READ},
-	{"/etc/alternatives", NC_FENCE_READ},
-	{"/etc/ld.so.cache", NC_FENCE_READ},
-	{"/etc/ssl/certs", NC_FENCE_READ},
-	{"/etc/ssl/openssl.cnf", NC_FENCE_READ},
-	{"/etc/localtime", NC_FENCE_READ},
-	{"/etc/python3.11", NC_FENCE_READ},
-	{"/etc/mime.types", NC_FENCE_READ},
-	{"/etc/protocols", NC_FENCE_READ},
-	{"/etc/services", NC_FENCE_READ},
-	{"/etc/fonts", NC_FENCE_READ},
-	{"/etc/groff", NC_FENCE_READ},
-	{"/etc/java-11-openjdk", NC_FENCE_READ},
-	{"/etc/java-17-openjdk", NC_FENCE_READ},
-	{"/etc/java-21-openjdk", NC_FENCE_READ},
-	{"/etc/java-25-openjdk", NC_FENCE_READ},
-	{"/etc/ImageMagick-6", NC_FENCE_READ},
-	{"/etc/ImageMagick-7", NC_FENCE_READ},
-	{"/etc/magic", NC_FENCE_READ},
-	{"/etc/manpath.config", NC_FENCE_READ},
-	{"/etc/matplotlibrc", NC_FENCE_READ},
-	{"/etc/perl", NC_FENCE_READ},
-	{"/etc/python3.13", NC_FENCE_READ},
-	{"/etc/R", NC_FENCE_READ},
-	{"/etc/sgml", NC_FENCE_READ},
-	{"/etc/terminfo", NC_FENCE_READ},
-	{"/etc/texmf", NC_FENCE_READ},
-	{"/etc/vim", NC_FENCE_READ},
-	{"/etc/xml", NC_FENCE_READ},
 	{"/dev/null", NC_FENCE_DEVICE},
 	{"/dev/zero", NC_FENCE_DEVICE},
 	{"/dev/full", NC_FENCE_DEVICE},
@@ -107,8 +73,10 @@ static const struct nc_fence_path process_paths[] = {
 	{"/dev/tty", NC_FENCE_DEVICE},
 };
 
-const struct nc_fence nc_fence_process = {
-	.paths = process_paths, .n_paths = COUNT(process_paths), .takes_tcp = true};
+const struct nc_fence nc_fence_process = {.paths = process_paths,
+	.n_paths = COUNT(process_paths),
+	.shows_host = true,
+	.takes_tcp = true};
 
 /* All that the kernel can take away, and so grant. */
 static uint64_t known_rights(int abi)
@@ -155,6 +123,30 @@ static int allow_opened(int ruleset_fd, int fd, uint64_t rights)
 	return r == -EINVAL && rights & ~FS_OF_FILES
 		       ? add_rule(ruleset_fd, fd, rights & FS_OF_FILES)
 		       : r;
+}
+
+struct shown {
+	int ruleset_fd, root_fd;
+	uint64_t rights;
+};
+
+static int allow_shown(void *context, const char *path)
+{
+	const struct shown *shown = context;
+	cleanup_close int fd = openat(shown->root_fd, path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return allow_opened(shown->ruleset_fd, fd, shown->rights);
+}
+
+static int allow_host(int ruleset_fd, uint64_t rights)
+{
+	cleanup_close int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return root_fd < 0
+		       ? -errno
+		       : nc_shown_walk(allow_shown, &(struct shown){ruleset_fd, root_fd, rights});
 }
 
 static int allow(int ruleset_fd, const char *path, uint64_t rights)
@@ -213,6 +205,8 @@ int nc_fence_payload(
 	if (abi <= 0)
 		return abi;
 	r = allow_all(ruleset_fd, fence->paths, fence->n_paths, abi);
+	if (r == 0 && fence->shows_host)
+		r = allow_host(ruleset_fd, rights_of(NC_FENCE_READ, abi));
 	if (r == 0)
 		r = allow_all(ruleset_fd, extra, n_extra, abi);
 	if (r == 0)

@@ -24,7 +24,8 @@ struct nc_fence_path {
 struct nc_fence {
 	const struct nc_fence_path *paths;
 	size_t n_paths;
-	bool takes_tcp; /* no bind() and no connect(), from ABI 4 on */
+	bool shows_host; /* what all boxes are shown of it (shown.h) can be read */
+	bool takes_tcp;	 /* no bind() and no connect(), from ABI 4 on */
 };
 
 /* In a container box: reads everything in it, writes where the box is writable. */

@@ -280,7 +280,7 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 		"lseek setitimer"},
 	{"what programs print, from their pipes into memory that outlives it", NC_IN_SERVER, 0,
 		"splice fallocate"},
-	{"room on the disk of its state", NC_IN_SERVER, 0,
+	{"room on the disk of its state", NC_IN_WORKER, 0,
 		"fstatfs"},
 };
 

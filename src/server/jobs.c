@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/vfs.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -15,7 +14,6 @@
 #include "base/text.h"
 #include "engine/owner.h"
 #include "engine/request.h"
-#include "recorder/reserve.h"
 #include "server/account.h"
 #include "server/aides.h"
 #include "server/feed.h"
@@ -23,9 +21,8 @@
 #include "server/sheet.h"
 #include "server/tally.h"
 #include "server/tracer.h"
+#include "watch/record.h"
 
-/* Less than that on the disk of the state, and nothing is begun. */
-#define ROOM_MIN (2ULL * NC_RESERVE_BYTES)
 /* The longest status of a reply has 21 characters. */
 #define STATUS_SIZE 32
 /* How long a job with events goes on when nobody listens. */
@@ -257,8 +254,6 @@ static void on_done(void *context, json_t *reply, struct nc_buf *text)
 
 bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *exchange)
 {
-	struct statfs disk;
-
 	if (!nc_aides_record(server->aides)) {
 		nc_problem(exchange, 503, "no_recorder", NULL, "Try again later",
 			"nacre-recorder has died and is started again: nothing could be recorded");
@@ -271,9 +266,7 @@ bool nc_jobs_have_room(const struct nc_server *server, struct nc_exchange *excha
 		nc_reply_retry(exchange, 1);
 		return false;
 	}
-	if (!server->archive || server->setup.state_fd < 0 ||
-		fstatfs(server->setup.state_fd, &disk) < 0 ||
-		(uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize >= ROOM_MIN)
+	if (!server->archive || !nc_record_is_full(server->setup.state_fd))
 		return true;
 	nc_problem(exchange, 507, "state_full", NULL,
 		"Make room on the disk of the state directory",

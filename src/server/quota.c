@@ -84,7 +84,7 @@ static uint64_t limit_of(
 
 	if (!value || !value->given)
 		value = (const void *)((const char *)&config->quotas + offset);
-	return value->given || value->number ? value->number : preset;
+	return value->line > 0 || value->number ? value->number : preset; /* 0 is built in */
 }
 
 #define LIMIT(config, tenant, member, preset)                                                      \

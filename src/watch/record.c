@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "recorder/reserve.h"
 
 /* Blobs up to this size go in the message itself. */
 #define INLINE_MAX (48U * 1024)
@@ -33,6 +35,14 @@ static bool wait_for_room(const struct nc_record *record, int timeout_ms)
 bool nc_record_has_room(const struct nc_record *record)
 {
 	return !record->mail.first && wait_for_room(record, 0);
+}
+
+bool nc_record_is_full(int state_fd)
+{
+	struct statfs disk;
+
+	return state_fd >= 0 && fstatfs(state_fd, &disk) == 0 &&
+	       (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize < 2ULL * NC_RESERVE_BYTES;
 }
 
 static int send_message(

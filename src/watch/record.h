@@ -39,6 +39,12 @@ struct nc_record_event {
 /* Whether what is sent now would not wait for the recorder. */
 bool nc_record_has_room(const struct nc_record *record);
 
+/*
+ * Whether the disk that a descriptor is on has too little room for something to begin: for the end
+ * of what runs there is a reserve (recorder/reserve.h). -EBADF, or what cannot be asked, has room.
+ */
+bool nc_record_is_full(int state_fd);
+
 /* Takes over the socket and greets the recorder. The answer is the first event. */
 int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err);
 void nc_record_done(struct nc_record *record);

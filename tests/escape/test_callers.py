@@ -93,12 +93,13 @@ def test_variables_for_the_box_reach_nobody_else(runner, mode, name):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_secrets_of_the_caller_stay_outside(runner, mode):
-    """The environment that the box begins with has the six variables, what --env says, and the memory for Java where there is one."""
+    """The environment that the box begins with has the six variables, what --env says, and the limits for Java where there is one and for Go."""
     with Host() as host:
         result = runner.run(mode, host, runner.nacre(mode, "--env", "A=b", "--", "/usr/bin/env"))
     names = {line.split("=")[0] for line in result.output.splitlines()}
     java = {"JAVA_TOOL_OPTIONS"} if os.access("/usr/bin/java", os.X_OK) else set()
-    assert names == {"HOME", "LANG", "PATH", "SHELL", "TMPDIR", "USER", "A"} | java
+    go = {"GOMAXPROCS"} if len(os.sched_getaffinity(0)) > 1 else set()
+    assert names == {"HOME", "LANG", "PATH", "SHELL", "TMPDIR", "USER", "A"} | java | go
 
 
 @pytest.mark.skipif(not os.path.exists("/usr/bin/script"), reason="script is not installed")

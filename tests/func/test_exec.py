@@ -1,5 +1,6 @@
 """nacre exec: a command in a fresh box, as root and as an ordinary user."""
 
+import base64
 import json
 import os
 import pathlib
@@ -156,7 +157,7 @@ for path in ("/", "/usr", "/etc", "/dev", "/proc"):
     raise AssertionError(path + " can be written")
 for path in ("/workspace", "/tmp", "/dev/shm", "/var/tmp"):
     open(path + "/file", "w").write("x")
-assert set(os.environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "SHELL", "TMPDIR", "USER", "JAVA_TOOL_OPTIONS", "PWD", "OLDPWD", "SHLVL", "_"}
+assert set(os.environ) <= {"HOME", "LANG", "LC_CTYPE", "PATH", "SHELL", "TMPDIR", "USER", "GOMAXPROCS", "JAVA_TOOL_OPTIONS", "PWD", "OLDPWD", "SHLVL", "_"}
 assert sorted(map(int, os.listdir("/proc/self/fd")))[:3] == [0, 1, 2] and len(os.listdir("/proc/self/fd")) <= 4
 assert {name for _, name in socket.if_nameindex()} == {"lo"}
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
@@ -264,6 +265,7 @@ def test_json(box):
     assert done.returncode == 3
     assert (answer["status"], answer["exit_code"], answer["signal"]) == ("error", 3, None)
     assert (answer["stdout"], answer["stderr"], answer["truncated"]) == ("a\ufffdb", "err\n", False)
+    assert base64.b64decode(answer["stdout_base64"]) == b"a\xffb" and "stderr_base64" not in answer
     assert answer["usage"]["disk_bytes"] >= 5000 and answer["usage"]["output_bytes"] == 7
     assert 0 < answer["usage"]["wall_seconds"] < 30 and answer["usage"]["memory_peak_bytes"] > 100000
     answer = json.loads(box("--json", "--timeout", "200ms", "--", "sleep", "9").stdout)

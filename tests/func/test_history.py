@@ -1,5 +1,6 @@
 """nacre history and nacre audit log: what was recorded can be found again, whatever happened to the index."""
 
+import base64
 import json
 import os
 import re
@@ -71,6 +72,8 @@ def test_list_and_filters(filled, ids, ask):
 def test_show_has_everything(filled, ask, history):
     row = json.loads(ask("history", "show", "ex_1", "--json"))["executions"][0]
     assert row["code"] == CODE.decode() and row["stdout"].startswith("café ") and row["stderr"] is None
+    assert base64.b64decode(row["stdout_base64"]) == b"caf\xc3\xa9 \x1b[31m\xff\xc2\x9b\n" * 3
+    assert "code_base64" not in row and "stderr_base64" not in row
     assert row["kept"] == {"code": "kept", "stdout": "kept", "stderr": "gone"}
     assert row["extra"] == [1, 2] and row["labels"] == {"a": "b"} and row["tenant"] == "t1" and row["wall_seconds"] == 0.25
     line = lines(history)[1]

@@ -171,7 +171,7 @@ import ctypes, os
 libc = ctypes.CDLL(None)
 home, temporary = os.environ["HOME"], os.environ["TMPDIR"]
 assert os.getcwd() == home and home.endswith("/1/workspace") and temporary == home.replace("workspace", "tmp"), home
-assert set(os.environ) <= {"HOME", "JAVA_TOOL_OPTIONS", "LANG", "LC_CTYPE", "NODE_OPTIONS", "PATH", "SHELL", "TMPDIR", "USER"}, os.environ
+assert set(os.environ) <= {"GOMAXPROCS", "HOME", "JAVA_TOOL_OPTIONS", "LANG", "LC_CTYPE", "NODE_OPTIONS", "PATH", "SHELL", "TMPDIR", "USER"}, os.environ
 for place in (home, temporary):
     open(place + "/file", "w").write("x" * 5000)
     os.rename(place + "/file", place + "/other")

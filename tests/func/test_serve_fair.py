@@ -1,7 +1,10 @@
 """Shares: no tenant and no address takes what belongs to all, without any configuration."""
 
+import concurrent.futures
 import contextlib
 import json
+import os
+import re
 import socket
 import time
 
@@ -10,6 +13,7 @@ import pytest
 from serving import Daemon
 
 MIB = 1 << 20
+HOST_MB = int(re.search(r"MemTotal: *(\d+)", open("/proc/meminfo").read())[1]) // 1024
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,37 @@ def test_more_than_the_host_has_is_refused(fair, limits):
         assert next(iter(limits)) in answer.json()["detail"]
 
 
+@pytest.mark.parametrize("limits", [{"cpu_cores": 1000}, {"cpu_cores": 2 * os.cpu_count()}, {"memory_mb": HOST_MB * 9 // 10}], ids=str)
+def test_one_that_is_allowed_everything_keeps_nobody_waiting(fair, limits):
+    job = fair.post("/v1/jobs", {"language": "shell", "code": "sleep 50", "timeout": 60, "limits": limits}, key=fair.keys["greedy"]).json()["id"]
+    state = lambda: fair.get(f"/v1/jobs/{job}", key=fair.keys["greedy"]).json()["state"]  # noqa: E731
+    try:
+        until = time.monotonic() + 20
+        while state() != "running":
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert fair.execute("echo 1", "shell", key=fair.keys["modest"]).json()["status"] == "success"
+        assert state() == "running", "the other one waited for its end"
+    finally:
+        fair.ask("DELETE", f"/v1/jobs/{job}", key=fair.keys["greedy"])
+
+
+def test_a_tenant_has_its_ceiling_of_memory(fair):
+    """Without any quota in the configuration: 32 times the machine's memory."""
+    answers = []
+    try:
+        while len(answers) < 60 and (not answers or answers[-1].status == 201):
+            answers.append(fair.post("/v1/sandboxes", {"limits": {"memory_mb": HOST_MB * 9 // 10, "disk_mb": 1}}, key=fair.keys["greedy"]))
+        refused = answers[-1]
+        assert (refused.status, refused.json()["code"], refused.json()["field"]) == (429, "quota", "memory_mb"), (len(answers), refused.body)
+        assert 30 <= len(answers) <= 37
+        modest = fair.post("/v1/sandboxes", {}, key=fair.keys["modest"])
+        assert modest.status == 201, modest.body
+    finally:
+        for key in fair.keys.values():
+            fair.ask("DELETE", "/v1/sandboxes", key=key)
+
+
 def test_a_tenant_has_its_share_of_idempotency(fair):
     """One that floods keys makes nobody else's be forgotten."""
     first = fair.execute("print(1)", key=fair.keys["modest"], headers={"Idempotency-Key": "mine"})
@@ -140,3 +175,33 @@ def test_a_tenant_has_its_share_of_the_queue(tmp_path):
         assert refused and {answer.status for answer in answers} == {202, 503}, {answer.status for answer in answers}
         assert all(answer.json()["code"] == "busy" for answer in refused)
         assert daemon.post("/v1/jobs", {"language": "shell", "code": "true"}, key=keys["modest"]).status == 202
+
+
+def analyse(daemon, name, code):
+    answer = daemon.post("/v1/policy/analyse", {"language": "python", "code": code}, key=daemon.keys[name], timeout=240)
+    return answer.status, time.monotonic()
+
+
+BRACKETS = "x=[" * (MIB // 3 - 64)
+
+
+def test_a_tenant_has_its_turn_in_analysis(fair):
+    """Forty large programs of one tenant, and then one of another's: it waits for one or two of them, not for all."""
+    with concurrent.futures.ThreadPoolExecutor(41) as pool:
+        greedy = [pool.submit(analyse, fair, "greedy", BRACKETS) for _ in range(40)]
+        concurrent.futures.wait(greedy, return_when=concurrent.futures.FIRST_COMPLETED)  # the others wait
+        status, answered = pool.submit(analyse, fair, "modest", "x = [1]\n" * 12500).result()
+        ends = [future.result() for future in greedy]
+    assert status == 200
+    before = sum(end < answered for _, end in ends)
+    assert before <= 12, f"{before} of 40 were answered first: {sorted(end - answered for _, end in ends)}"
+
+
+def test_a_small_program_waits_for_no_large_one(fair):
+    """Large ones are read one after the other on a small machine; small ones of the same tenant beside them."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        large = [pool.submit(analyse, fair, "greedy", BRACKETS) for _ in range(8)]
+        concurrent.futures.wait(large, return_when=concurrent.futures.FIRST_COMPLETED)
+        status, answered = analyse(fair, "greedy", "print(1)")
+        ends = [future.result() for future in large]
+    assert status == 200 and sum(end > answered for _, end in ends) >= 4, [end - answered for _, end in ends]

@@ -3,10 +3,12 @@
 import contextlib
 import errno
 import os
+import subprocess
 import time
 
 import pytest
 
+from conftest import NACRE, environment
 from serving import Daemon
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small file system")
@@ -63,6 +65,23 @@ def small(tmp_path):
     with Small(str(tmp_path)) as made:
         assert made.execute("print(1)").json()["status"] == "success"
         yield made
+
+
+def test_the_command_line_begins_nothing(tmp_path):
+    """`nacre run` too: before, the program ran and its end was lost."""
+    state = tmp_path / "state"
+    state.mkdir()
+    script = f"""mount -t tmpfs -o size=24m,mode=755 tmpfs {state} && cd {tmp_path} || exit 9
+{NACRE} run --lang shell -c 'echo ran'
+head -c 30M /dev/zero >{state}/fill
+{NACRE} run --lang shell -c 'echo ran' >out 2>err; echo $? >code
+rm {state}/fill
+{NACRE} run --lang shell -c 'echo ran'
+"""
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], env={**environment(tmp_path), "NACRE_STATE": str(state)}, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "ran\nran\n", done
+    assert "disk of the state directory is full" in (tmp_path / "err").read_text()
+    assert (tmp_path / "out").read_text() == "" and int((tmp_path / "code").read_text()) not in (0, 9)
 
 
 def test_what_was_begun_is_recorded(small):

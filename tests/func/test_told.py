@@ -1,6 +1,7 @@
 """What programs in a box are told of its limits: runtimes that size themselves by the machine's memory take the box's."""
 
 import json
+import os
 import re
 import shutil
 
@@ -55,7 +56,46 @@ def test_nothing_of_the_host_is_told(caller):
     assert caller("exec", "--", "find", "/sys", "-type", "f").stdout.count("\n") == 5
 
 
-@pytest.mark.skipif(not shutil.which("node", path="/usr/bin"), reason="no Node here")
+def has(program):
+    return pytest.mark.skipif(not shutil.which(program, path="/usr/bin"), reason=f"no {program} here")
+
+
+PROCESSORS = os.cpu_count()
+FEW = pytest.mark.skipif(PROCESSORS < 2, reason="a box cannot have fewer processors than this machine")
+GO = 'package main\n\nimport (\n\t"fmt"\n\t"runtime"\n)\n\nfunc main() { fmt.Println(runtime.GOMAXPROCS(0)) }\n'
+JAVA = "public class N { public static void main(String[] a) { System.out.println(Runtime.getRuntime().availableProcessors()); } }"
+
+
+@FEW
+@has("go")
+@pytest.mark.parametrize("tier", ["container", "process"])
+def test_go_goes_by_the_processors_of_the_box(nacre, tier):
+    for options, told in ((("--cpus", "1"), 1), (("--cpus", "1.5"), 2), (("--cpus", str(PROCESSORS)), PROCESSORS), (("--cpus", "1", "--env", "GOMAXPROCS=2"), 2)):
+        done = nacre("run", "--tier", tier, *options, "--lang", "go", "-c", GO, timeout=300)
+        assert done.stdout == f"{told}\n", (options, done)
+
+
+@FEW
+@has("java")
+@pytest.mark.parametrize("tier", ["container", "process"])
+def test_java_goes_by_the_processors_of_the_box(nacre, tier):
+    for options, told in ((("--cpus", "1"), 1), (("--cpus", str(PROCESSORS)), PROCESSORS)):
+        done = nacre("exec", "--tier", tier, "--memory", "700MB", "--timeout", "120s", *options, "--", "sh", "-c", "cat >N.java && exec java N.java", input=JAVA, timeout=180)
+        assert done.stdout == f"{told}\n", (options, done)
+
+
+@FEW
+def test_the_processors_of_a_box_that_stays(tmp_path):
+    """Commands of sandboxes are told as others are."""
+    with Daemon(tmp_path, "--no-warm") as daemon:
+        for cores, told in ((1, "GOMAXPROCS=1\n"), (PROCESSORS, "")):
+            sandbox = daemon.post("/v1/sandboxes", {"limits": {"cpu_cores": cores}}).json()["id"]
+            for _ in range(2):
+                ended = daemon.post(f"/v1/sandboxes/{sandbox}/commands", {"command": "env | grep ^GO || true"}).json()
+                assert ended["stdout"] == told, ended
+
+
+@has("node")
 def test_node(caller, nacre):
     for run, options, memory in ((caller, (), 512), (nacre, ("--memory", "256MB"), 256)):
         assert int(run("exec", *options, "--", "node", "-e", HEAP).stdout) < memory * MB
