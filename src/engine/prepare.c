@@ -244,56 +244,81 @@ static bool is_alone(const struct nc_execution *execution)
 	return true;
 }
 
+/* Why an execution has more than the tier that was named; the first word of a refusal. */
+struct need {
+	const char *subject, *reason;
+};
+
+static const struct need risk = {
+	"Its risk asks for", "its risk asks for more than the tier that was named"};
+static const struct need packages = {
+	"Packages need", "its packages need more than the tier that was named"};
+static const struct need network = {
+	"A network needs", "its network needs more than the tier that was named"};
+static const struct need binds = {"Binds need", "its binds need more than the tier that was named"};
+static const struct need decoys = {
+	"Decoys need", "the policy's decoys need more than the tier that was named"};
+
+/* What wants mounts of the box's own: a door is in a network namespace, and decoys are on a file
+ * system of which we know how it is. NULL: nothing. */
+static const struct need *find_need(const struct nc_execution *execution)
+{
+	if (execution->request.packages.count > 0)
+		return &packages;
+	if (execution->reach)
+		return &network;
+	if (execution->request.binds.count > 0)
+		return &binds;
+	return nc_decoys_wanted(execution->terms) ? &decoys : NULL;
+}
+
+/* Says which tiers this version has. */
+static int refuse_tier(struct nc_execution *execution, enum nc_tier wanted)
+{
+	nc_buf_cleanup struct nc_buf names = NC_BUF(256);
+
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		if (nc_tier_holder(i))
+			nc_buf_addf(&names, "%s%s", names.size > 0 ? ", " : "", nc_tier_names[i]);
+	return nc_execution_fail(execution, "blocked",
+		"The tier '%s' cannot be had: this version has %s", nc_tier_names[wanted],
+		nc_buf_text(&names));
+}
+
+static int choose(struct nc_execution *execution, enum nc_tier tier, const char *reason)
+{
+	execution->tier = tier;
+	execution->tier_reason = reason;
+	return 0;
+}
+
 /* A caller may ask for more isolation than the policy does, never for less. */
 static int route(struct nc_execution *execution)
 {
-	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
-	enum nc_tier wanted = execution->request.tier;
-	bool has_packages = execution->request.packages.count > 0; /* a layer has to be mounted */
-	bool has_decoys = nc_decoys_wanted(execution->terms);
-	/* a door is in a network namespace, and decoys on a file system of which we know how it is
-	 */
-	bool has_binds = execution->request.binds.count > 0; /* they have to be mounted */
-	bool has_more = has_packages || execution->reach || has_decoys || has_binds;
-	bool needs_container = execution->verdict > NC_VERDICT_ALLOW || has_more;
-	bool has_container = setup->holder->terms[NC_TIER_CONTAINER].here;
+	const struct nc_tier_terms *all = nc_engine_setup(execution->engine)->holder->terms;
+	const struct nc_tier_terms *usual = &all[NC_TIER_CONTAINER];
+	const enum nc_tier wanted = execution->request.tier;
+	const bool is_risky = execution->verdict > NC_VERDICT_ALLOW;
+	const struct need *mounts = find_need(execution), *need = is_risky ? &risk : mounts;
 
-	if (wanted != NC_TIER_MAX && wanted != NC_TIER_CONTAINER && wanted != NC_TIER_PROCESS)
-		return nc_execution_fail(execution, "blocked",
-			"The tier '%s' cannot be had: this version runs container and process",
-			nc_tier_names[wanted]);
-	if (needs_container && !has_container)
+	if (wanted != NC_TIER_MAX && !nc_tier_holder(wanted))
+		return refuse_tier(execution, wanted);
+	if (need && !usual->here)
 		return nc_execution_fail(execution, "blocked",
 			"%s a container box, and no user namespace can be had here (see: nacre "
 			"doctor)",
-			has_packages	   ? "Packages need"
-			: execution->reach ? "A network needs"
-			: has_decoys	   ? "Decoys need"
-			: has_binds	   ? "Binds need"
-					   : "Its risk asks for");
-	execution->tier = NC_TIER_CONTAINER;
-	if (wanted == NC_TIER_PROCESS && execution->verdict == NC_VERDICT_ALLOW && has_more) {
-		execution->tier_reason =
-			has_packages	   ? "its packages need more than the tier that was named"
-			: execution->reach ? "its network needs more than the tier that was named"
-			: has_binds	   ? "its binds need more than the tier that was named"
-				    : "the policy's decoys need more than the tier that was named";
-	} else if (wanted == NC_TIER_PROCESS && needs_container) {
-		execution->tier_reason = "its risk asks for more than the tier that was named";
-	} else if (wanted == NC_TIER_PROCESS) {
-		execution->tier = NC_TIER_PROCESS;
-		execution->tier_reason = "named in the request";
-	} else if (wanted == NC_TIER_CONTAINER) {
-		execution->tier_reason = "named in the request";
-	} else if (!has_container) {
-		execution->tier = NC_TIER_PROCESS;
-		execution->tier_reason = "no user namespace can be had here";
-	} else if (execution->verdict == NC_VERDICT_MICROVM) {
-		execution->tier_reason = "its risk asks for a microvm, which this version has not";
-	} else {
-		execution->tier_reason = "the usual tier";
-	}
-	return 0;
+			need->subject);
+	if (wanted != NC_TIER_MAX && (!mounts || all[wanted].mounts) &&
+		(!is_risky || nc_terms_are_enough(&all[wanted], usual)))
+		return choose(execution, wanted, "named in the request");
+	if (wanted != NC_TIER_MAX)
+		return choose(execution, NC_TIER_CONTAINER, need->reason);
+	if (!usual->here)
+		return choose(execution, NC_TIER_PROCESS, "no user namespace can be had here");
+	return choose(execution, NC_TIER_CONTAINER,
+		execution->verdict == NC_VERDICT_MICROVM
+			? "its risk asks for a microvm, which this version has not"
+			: "the usual tier");
 }
 
 static void raise_to(uint64_t *value, uint64_t least)

@@ -39,3 +39,11 @@ void nc_terms_judge(const struct nc_box_host *host, uint32_t landlock, enum nc_t
 	judge_limits(host, has_mounts, ret_terms->holds);
 	nc_means_grade(host, tier, &means, ret_terms->grades);
 }
+
+bool nc_terms_are_enough(const struct nc_tier_terms *terms, const struct nc_tier_terms *others)
+{
+	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
+		if (terms->grades[i] < others->grades[i])
+			return false;
+	return true;
+}

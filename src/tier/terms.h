@@ -16,8 +16,8 @@ enum nc_named_limit {
 };
 
 struct nc_tier_terms {
-	bool here;  /* it has boxes of this tier */
-	bool stops; /* they can be stopped, and let go on */
+	bool here;   /* it has boxes of this tier */
+	bool stops;  /* they can be stopped, and let go on */
 	bool shares; /* several commands run in one, each ended as a whole */
 	bool mounts; /* images, layers, binds and doors */
 	bool warms;  /* interpreters wait in them */
@@ -28,5 +28,8 @@ struct nc_tier_terms {
 /* Of the boxes of nacre-spawner; landlock: the ABI of this kernel, or 0. */
 void nc_terms_judge(const struct nc_box_host *host, uint32_t landlock, enum nc_tier tier,
 	struct nc_tier_terms *ret_terms);
+
+/* Whether its boxes are held by no less than others are, property by property. */
+bool nc_terms_are_enough(const struct nc_tier_terms *terms, const struct nc_tier_terms *others);
 
 #endif
