@@ -23,6 +23,7 @@
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 #include "runtime/runtime.h"
+#include "tier/poll.h"
 
 /* How much of a key people have to write, and how much they are shown. */
 #define KEY_LEAST 4U
@@ -169,7 +170,7 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 	if (r == 0)
 		r = catch_signals(task);
 	if (r == 0)
-		r = nc_hub_new(&task->loop, holder, &hub);
+		r = nc_hub_new(nc_loop_of_uv(&task->loop), holder, &hub);
 	if (r == 0 && egress_fd >= 0) {
 		r = nc_network_new(&task->loop, egress_fd, &spec->network, err);
 		if (r < 0)

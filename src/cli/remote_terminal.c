@@ -64,7 +64,7 @@ static void tell_size(struct session *session)
 {
 	uint32_t rows, columns;
 
-	nc_terminal_size(&session->terminal, &rows, &columns);
+	nc_terminal_resized(&session->terminal, &rows, &columns);
 	tell(session, json_pack("{s:s, s:i, s:i}", "type", "resize", "rows", (int)rows, "columns",
 			      (int)columns));
 }
@@ -221,10 +221,8 @@ static int turn(struct session *session)
 		return r;
 	if (fds[1].revents)
 		read_input(session);
-	if (fds[2].revents) {
-		nc_terminal_resize(&session->terminal, -EBADF); /* it is said by us */
+	if (fds[2].revents)
 		tell_size(session);
-	}
 	return write_some(session);
 }
 

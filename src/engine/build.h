@@ -2,6 +2,8 @@
 #ifndef NC_BUILD_H
 #define NC_BUILD_H
 
+#include <uv.h>
+
 #include "engine/environment.h"
 #include "tier/hub.h"
 

@@ -18,11 +18,12 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "tier/poll.h"
 
 #define CHUNK NC_COMMAND_PENDING_MAX
 /* Everything in the box is dead: who else could still write? */
 #define DRAIN_MS 2000
+/* Ctrl-D: what a terminal takes for the end of its input. */
+#define END_OF_INPUT "\004"
 
 struct nc_command {
 	struct nc_hub *hub;
@@ -50,11 +51,11 @@ struct nc_command {
 	bool ended, forgets; /* the spawner is to forget it, once all is told */
 	struct nc_box_end end;
 	struct nacre_err failure;
-	uv_timer_t *drain;
+	struct nc_timer *drain;
 };
 
 struct nc_hub {
-	uv_loop_t *loop;
+	struct nc_loop loop;
 	struct nc_holder *holder;
 	struct nc_poll *poll;
 	struct nc_command *commands;
@@ -65,11 +66,6 @@ struct nc_hub {
 	void *sent_context;
 	uint64_t last_id;
 };
-
-static void close_timer(uv_handle_t *handle)
-{
-	free(handle);
-}
 
 static void close_input(struct nc_command *command)
 {
@@ -99,8 +95,7 @@ static void command_free(struct nc_command *command)
 	close_pack(command);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		close_stream(command, i);
-	if (command->drain)
-		uv_close((uv_handle_t *)command->drain, close_timer);
+	(void)nc_timer_free(command->drain);
 	if (command->place) {
 		*command->place = command->next;
 		if (command->next)
@@ -137,9 +132,9 @@ static bool check_done(struct nc_command *command)
 	return true;
 }
 
-static void on_drain_timeout(uv_timer_t *timer)
+static void on_drain_timeout(void *context)
 {
-	struct nc_command *command = timer->data;
+	struct nc_command *command = context;
 
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		close_stream(command, i);
@@ -148,14 +143,10 @@ static void on_drain_timeout(uv_timer_t *timer)
 
 static void expect_no_more(struct nc_command *command)
 {
-	command->drain = calloc(1, sizeof(*command->drain));
-	if (!command->drain || uv_timer_init(command->hub->loop, command->drain) < 0 ||
-		(command->drain->data = command,
-			uv_timer_start(command->drain, on_drain_timeout, DRAIN_MS, 0) < 0)) {
-		/* without a clock what is in the pipes is not waited for */
-		for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
-			close_stream(command, i);
-	}
+	command->drain = nc_timer_free(command->drain);
+	/* without a clock the end of its pipes is waited for */
+	(void)nc_loop_after(
+		&command->hub->loop, DRAIN_MS, on_drain_timeout, command, &command->drain);
 }
 
 /* Passes on what is within the limit; what is beyond is counted and dropped. */
@@ -186,6 +177,8 @@ static void on_output(void *context, int events)
 		/* if it cannot be told, it is gone, and its end comes */
 		(void)nc_holder_kill(command->hub->holder, command->box_id, NC_CAUSE_OUTPUT);
 	}
+	if (command->drain) /* whoever is told may take its time: silence ends it */
+		expect_no_more(command);
 	if (room > 0)
 		spec->printed(spec->context, side->stream, chunk,
 			(uint64_t)n < room ? (size_t)n : (size_t)room);
@@ -243,7 +236,7 @@ static int give_pack(struct nc_command *command, int *their_fd)
 	r = write_some(
 		command->pack_fd, command->spec.pack, command->spec.pack_size, &command->packed);
 	if (r == 0)
-		return nc_poll_new(command->hub->loop, command->pack_fd, UV_WRITABLE,
+		return nc_loop_watch(&command->hub->loop, command->pack_fd, NC_WRITABLE,
 			on_pack_writable, command, &command->pack_poll);
 	close_pack(command);
 	return r < 0 ? r : 0;
@@ -257,6 +250,8 @@ static int read_source(struct nc_command *command)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (n <= 0) {
+		if (command->terminal)
+			(void)nc_fd_write_all(command->input_fd, END_OF_INPUT, 1); /* or it ended */
 		close_input(command);
 		return 0;
 	}
@@ -280,7 +275,7 @@ static void feed_given(struct nc_command *command)
 		command->pending_size - command->pending_at);
 	command->pending_size -= command->pending_at;
 	command->pending_at = 0;
-	nc_poll_set(command->input_poll, r == 0 ? UV_WRITABLE : 0);
+	nc_poll_set(command->input_poll, r == 0 ? NC_WRITABLE : 0);
 	if (was_full && command->pending_size < CHUNK && command->spec.writable)
 		command->spec.writable(command->spec.context);
 }
@@ -339,12 +334,12 @@ static void feed(struct nc_command *command)
 	}
 	if (r > 0 && !command->source_poll) { /* a file: always ready */
 		if (read_source(command) > 0)
-			nc_poll_set(command->input_poll, UV_WRITABLE);
+			nc_poll_set(command->input_poll, NC_WRITABLE);
 		return;
 	}
-	nc_poll_set(command->input_poll, r == 0 ? UV_WRITABLE : 0);
+	nc_poll_set(command->input_poll, r == 0 ? NC_WRITABLE : 0);
 	if (command->source_poll)
-		nc_poll_set(command->source_poll, r > 0 ? UV_READABLE : 0);
+		nc_poll_set(command->source_poll, r > 0 ? NC_READABLE : 0);
 }
 
 static void on_source(void *context, int events)
@@ -375,17 +370,18 @@ static int make_pipes(struct nc_command *command, int theirs[3])
 
 static int watch(struct nc_command *command)
 {
-	uv_loop_t *loop = command->hub->loop;
+	const struct nc_loop *loop = &command->hub->loop;
 	int r = 0;
 
 	for (enum nc_stream i = 0; r == 0 && i < NC_STREAM_MAX; i++) {
 		command->side[i] = (struct side){command, i};
 		if (command->from_fd[i] >= 0)
-			r = nc_poll_new(loop, command->from_fd[i], command->held ? 0 : UV_READABLE,
-				on_output, &command->side[i], &command->poll[i]);
+			r = nc_loop_watch(loop, command->from_fd[i],
+				command->held ? 0 : NC_READABLE, on_output, &command->side[i],
+				&command->poll[i]);
 	}
 	if (r == 0 && command->input_fd >= 0)
-		r = nc_poll_new(loop, command->input_fd, UV_WRITABLE, on_writable, command,
+		r = nc_loop_watch(loop, command->input_fd, NC_WRITABLE, on_writable, command,
 			&command->input_poll);
 	if (r < 0 || (command->spec.input_fd < 0 && !command->spec.interactive))
 		return r;
@@ -393,9 +389,10 @@ static int watch(struct nc_command *command)
 		command->pending = malloc(CHUNK);
 	if (!command->pending)
 		return -ENOMEM;
-	if (command->spec.interactive)
+	if (command->spec.interactive || command->input_fd < 0) /* a terminal: it comes */
 		return 0;
-	r = nc_poll_new(loop, command->spec.input_fd, 0, on_source, command, &command->source_poll);
+	r = nc_loop_watch(
+		loop, command->spec.input_fd, 0, on_source, command, &command->source_poll);
 	return r == -EPERM ? 0 : r;
 }
 
@@ -431,7 +428,7 @@ static int take_terminal(struct nc_command *command, int fd)
 	if (command->input_fd < 0 || fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK) < 0)
 		return -errno;
 	r = watch(command);
-	if (r == 0 && !command->spec.interactive)
+	if (r == 0 && !command->spec.interactive && command->spec.input_fd < 0)
 		nc_poll_set(command->input_poll, 0);
 	return r;
 }
@@ -526,15 +523,17 @@ void nc_command_hold(struct nc_command *command, bool held)
 	command->held = held;
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		if (command->poll[i])
-			nc_poll_set(command->poll[i], held ? 0 : UV_READABLE);
-	if (!held && command->ended && !command->drain)
+			nc_poll_set(command->poll[i], held ? 0 : NC_READABLE);
+	if (held)
+		command->drain = nc_timer_free(command->drain);
+	else if (command->ended)
 		expect_no_more(command);
 }
 
 void nc_command_end_input(struct nc_command *command)
 {
 	if (command->terminal) {
-		(void)nc_command_write(command, "\4", 1);
+		(void)nc_command_write(command, END_OF_INPUT, 1);
 		return;
 	}
 	command->input_ends = true;
@@ -717,12 +716,12 @@ static void on_spawner(void *context, int events)
 	struct nc_command *command;
 	int r;
 
-	if (events & UV_WRITABLE && nc_mail_flush(&hub->holder->mail, hub->holder->fd)) {
-		nc_poll_set(hub->poll, UV_READABLE);
+	if (events & NC_WRITABLE && nc_mail_flush(&hub->holder->mail, hub->holder->fd)) {
+		nc_poll_set(hub->poll, NC_READABLE);
 		if (hub->sent)
 			hub->sent(hub->sent_context);
 	}
-	if (!(events & ~UV_WRITABLE))
+	if (!(events & ~NC_WRITABLE))
 		return;
 	r = nc_holder_receive(hub->holder, &event);
 	if (r == -EAGAIN)
@@ -779,10 +778,10 @@ static void on_mail(void *context)
 	struct nc_hub *hub = context;
 
 	if (hub->poll)
-		nc_poll_set(hub->poll, UV_READABLE | UV_WRITABLE);
+		nc_poll_set(hub->poll, NC_READABLE | NC_WRITABLE);
 }
 
-int nc_hub_new(uv_loop_t *loop, struct nc_holder *holder, struct nc_hub **ret_hub)
+int nc_hub_new(struct nc_loop loop, struct nc_holder *holder, struct nc_hub **ret_hub)
 {
 	struct nc_hub *hub = calloc(1, sizeof(*hub));
 	int r;
@@ -790,7 +789,7 @@ int nc_hub_new(uv_loop_t *loop, struct nc_holder *holder, struct nc_hub **ret_hu
 	if (!hub)
 		return -ENOMEM;
 	*hub = (struct nc_hub){.loop = loop, .holder = holder, .last_id = holder->last_id};
-	r = nc_poll_new(loop, holder->fd, UV_READABLE, on_spawner, hub, &hub->poll);
+	r = nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_spawner, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);
 		return r;

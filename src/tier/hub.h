@@ -5,9 +5,10 @@
 #ifndef NC_HUB_H
 #define NC_HUB_H
 
-#include <uv.h>
+#include <stddef.h>
 
 #include "tier/holder.h"
+#include "tier/loop.h"
 
 struct nc_hub;
 struct nc_command;
@@ -54,7 +55,7 @@ struct nc_command_spec {
 };
 
 /* Takes over the greeted spawner, which must outlive it. */
-int nc_hub_new(uv_loop_t *loop, struct nc_holder *holder, struct nc_hub **ret_hub);
+int nc_hub_new(struct nc_loop loop, struct nc_holder *holder, struct nc_hub **ret_hub);
 
 /* Everything that still runs is told that the spawner is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);

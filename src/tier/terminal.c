@@ -55,13 +55,12 @@ void nc_terminal_size(const struct nc_terminal *terminal, uint32_t *ret_rows, ui
 	*ret_columns = size.ws_col ? size.ws_col : USUAL_COLUMNS;
 }
 
-void nc_terminal_resize(const struct nc_terminal *terminal, int other_fd)
+void nc_terminal_resized(
+	const struct nc_terminal *terminal, uint32_t *ret_rows, uint32_t *ret_columns)
 {
 	struct signalfd_siginfo info;
-	struct winsize size;
 
 	while (read(terminal->resized_fd, &info, sizeof(info)) > 0)
 		; /* any number of them is one change */
-	if (ioctl(terminal->fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
-		(void)ioctl(other_fd, TIOCSWINSZ, &size); /* the program has ended: no matter */
+	nc_terminal_size(terminal, ret_rows, ret_columns);
 }

@@ -25,7 +25,8 @@ void nc_terminal_give_back(struct nc_terminal *terminal);
 void nc_terminal_size(
 	const struct nc_terminal *terminal, uint32_t *ret_rows, uint32_t *ret_columns);
 
-/* After resized_fd: gives the other terminal the size that this one has now. */
-void nc_terminal_resize(const struct nc_terminal *terminal, int other_fd);
+/* After resized_fd: the size that it has now. */
+void nc_terminal_resized(
+	const struct nc_terminal *terminal, uint32_t *ret_rows, uint32_t *ret_columns);
 
 #endif

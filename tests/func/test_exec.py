@@ -379,6 +379,17 @@ def leftovers():
     return our_groups(), locks, mounts, files
 
 
+@pytest.mark.parametrize("tty", [[], ["--tty"]], ids=["pipe", "terminal"])
+def test_a_reader_that_takes_its_time_gets_all(box, tty):
+    """Longer than what is left in pipes is waited for once the program has ended."""
+    process = box.start(*tty, "--", "sh", "-c", "head -c 120000 /dev/zero | tr '\\0' x; exit 5")
+    time.sleep(3)
+    seen = process.stdout.read(1000)
+    time.sleep(3)
+    seen += process.stdout.read()
+    assert (len(seen), process.wait(10)) == (120000, 5)
+
+
 @pytest.mark.alone
 def test_nothing_is_left_on_the_host(box):
     box("--", "true")  # what others left is swept
