@@ -297,7 +297,6 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 {
 	struct nc_sandboxes *all = context;
 	uint64_t home = adoption->home ? adoption->home : adoption->id;
-	bool runs = adoption->terminal_fd >= 0 || adoption->stream_fd[1] >= 0;
 	struct nc_sandbox *s = all->list;
 	struct nc_process *process;
 
@@ -313,7 +312,7 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 	if (process) {
 		if (nc_process_adopt(process, adoption) < 0)
 			nc_hub_drop(all->hub, adoption->id);
-	} else if (adoption->home == 0 && runs && s->lives) {
+	} else if (adoption->home == 0 && adoption->runs && s->lives) {
 		let_end(s, adoption);
 	} else if (adoption->home && !find_process(s, adoption->id, false)) {
 		nc_hub_drop(all->hub, adoption->id);

@@ -40,7 +40,6 @@
 #define READY_FD 3
 /* nacre-files, or the pipe with files, or a zygote's socket: what comes behind the streams. */
 #define FILES_FD 4
-#define HAS_FOURTH (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_ZYGOTE)
 _Static_assert(READY_FD == NC_AHEAD_FD, "where a program looks for it");
 _Static_assert(FILES_FD == NC_ZYGOTE_FD, "where a zygote looks for it");
 
@@ -562,6 +561,13 @@ static void split_words(const struct nc_box_words *words, char **out)
 	out[words->count] = NULL;
 }
 
+/* Whether something comes with the order behind its streams. */
+static bool has_fourth(const struct nc_box_order *order)
+{
+	return order->flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE) ||
+	       nc_box_fds_has(&order->fds, NC_FD_PACK);
+}
+
 /* Waits for the order, which the spawner has checked; nobody's payload ends with its spawner. */
 static int take_order(const struct nc_payload *payload, int channel_fd, struct nc_box_order *order,
 	struct nc_wire_packet *packet)
@@ -578,7 +584,7 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 		return r;
 	in.lenient = true; /* the spawner has judged it */
 	nc_boxwire_get_order(&in, order);
-	if (packet->n_fds != (payload->terminal ? 0U : 3U) + (order->flags & HAS_FOURTH ? 1U : 0U))
+	if (packet->n_fds != (payload->terminal ? 0U : 3U) + (has_fourth(order) ? 1U : 0U))
 		return -EBADMSG;
 	return nc_wire_close(&in);
 }
@@ -670,7 +676,7 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 		STEP(held->channel_fd, "size the terminal", set_window(&order));
 	else
 		STEP(held->channel_fd, "take over the pipes", take_stdio(packet.fds));
-	files_fd = order.flags & HAS_FOURTH ? packet.fds[3] : -EBADF;
+	files_fd = has_fourth(&order) ? packet.fds[3] : -EBADF;
 	if (payload->ahead) { /* it has some of its own by now */
 		for (size_t i = 0; i < 3; i++)
 			(void)nc_fd_close(packet.fds[i]);
@@ -683,7 +689,7 @@ void nc_child_follow(const struct nc_payload *payload, struct nc_held *held,
 	if (!(order.flags & (NC_ORDER_ZYGOTE | NC_ORDER_AHEAD)))
 		STEP(held->channel_fd, "set limits", set_limits(payload, &order.limits));
 	STEP(held->channel_fd, "change the directory", go_to(order.dir));
-	if (order.flags & NC_ORDER_PACK) {
+	if (nc_box_fds_has(&order.fds, NC_FD_PACK)) {
 		int r = nc_put(files_fd, failed);
 
 		if (r < 0)

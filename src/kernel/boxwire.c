@@ -1,8 +1,11 @@
 /* What the unprivileged side and the spawner say to each other: encoding. */
 #include "kernel/boxwire.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
+
+#include "base/fd.h"
 
 static void put_words(struct nc_wire_out *out, const struct nc_box_words *words)
 {
@@ -40,11 +43,96 @@ static void limit_fields(struct nc_box_limits *limits, uint64_t *fields[8])
 
 _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is not sent");
 
-size_t nc_box_order_fds(const struct nc_box_order *order)
+void nc_box_fds_add(struct nc_box_fds *fds, enum nc_box_fd kind, int fd)
 {
-	return (order->flags & NC_ORDER_TTY ? 0U : 3U) + (order->flags & NC_ORDER_PACK ? 1U : 0U) +
-	       (order->flags & NC_ORDER_IMAGE ? 1U : 0U) + order->n_layers +
-	       ((order->flags & (NC_ORDER_KEEP | NC_ORDER_TTY)) == NC_ORDER_KEEP ? 3U : 0U);
+	if (fd < 0)
+		return;
+	assert(fds->n < NC_BOX_FDS_MAX);
+	fds->kind[fds->n] = kind;
+	fds->fd[fds->n++] = fd;
+}
+
+static size_t find(const struct nc_box_fds *fds, enum nc_box_fd kind)
+{
+	size_t i = 0;
+
+	while (i < fds->n && fds->kind[i] != kind)
+		i++;
+	return i;
+}
+
+bool nc_box_fds_has(const struct nc_box_fds *fds, enum nc_box_fd kind)
+{
+	return find(fds, kind) < fds->n;
+}
+
+int nc_box_fds_find(const struct nc_box_fds *fds, enum nc_box_fd kind)
+{
+	const size_t i = find(fds, kind);
+
+	return i < fds->n ? fds->fd[i] : -EBADF;
+}
+
+int nc_box_fds_take(struct nc_box_fds *fds, enum nc_box_fd kind)
+{
+	const size_t i = find(fds, kind);
+
+	return i < fds->n ? take_fd(fds->fd[i]) : -EBADF;
+}
+
+void nc_box_fds_close(struct nc_box_fds *fds)
+{
+	for (size_t i = 0; i < fds->n; i++)
+		fds->fd[i] = nc_fd_close(fds->fd[i]);
+}
+
+int nc_box_fds_meet(struct nc_box_fds *fds, const struct nc_wire_packet *packet)
+{
+	if (packet->n_fds != fds->n)
+		return -EBADMSG;
+	memcpy(fds->fd, packet->fds, fds->n * sizeof(fds->fd[0]));
+	return 0;
+}
+
+void nc_boxwire_put_fds(struct nc_wire_out *out, const struct nc_box_fds *fds)
+{
+	nc_wire_put_u8(out, (uint8_t)fds->n);
+	for (size_t i = 0; i < fds->n; i++)
+		nc_wire_put_u8(out, (uint8_t)fds->kind[i]);
+}
+
+void nc_boxwire_get_fds(struct nc_wire_in *in, struct nc_box_fds *ret_fds)
+{
+	const uint8_t n = nc_wire_get_u8(in);
+
+	ret_fds->n = 0;
+	if (n > NC_BOX_FDS_MAX)
+		in->error = -EBADMSG;
+	for (size_t i = 0; i < n && in->error == 0; i++) {
+		const uint8_t kind = nc_wire_get_u8(in);
+
+		if (kind >= NC_FD_MAX) {
+			in->error = -EBADMSG;
+			break;
+		}
+		ret_fds->kind[i] = (enum nc_box_fd)kind;
+		ret_fds->fd[i] = -EBADF;
+		ret_fds->n++;
+	}
+}
+
+static bool is_layer(enum nc_box_fd kind)
+{
+	return kind == NC_FD_LAYER || kind == NC_FD_LAYER_WRITABLE;
+}
+
+size_t nc_box_layers(const struct nc_box_order *order)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < order->fds.n; i++)
+		n += is_layer(order->fds.kind[i]);
+	return n;
 }
 
 static bool is_below(const char *path, const char *dir)
@@ -67,10 +155,9 @@ bool nc_box_target_ok(const char *target)
 
 bool nc_box_is_neutral(const struct nc_box_order *order)
 {
-	return order->tier == NC_TIER_CONTAINER && order->n_binds == 0 && order->n_layers == 0 &&
-	       order->home == 0 &&
-	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME |
-					NC_ORDER_ZYGOTE));
+	return order->tier == NC_TIER_CONTAINER && order->n_binds == 0 && order->home == 0 &&
+	       nc_box_layers(order) == 0 && !nc_box_fds_has(&order->fds, NC_FD_IMAGE) &&
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_DOOR | NC_ORDER_HOME | NC_ORDER_ZYGOTE));
 }
 
 static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
@@ -95,24 +182,6 @@ static void get_binds(struct nc_wire_in *in, struct nc_box_order *order)
 		order->binds[i].writable = nc_wire_get_u8(in) != 0;
 		nc_wire_get_text(in, order->binds[i].target, NC_BOX_DIR_MAX);
 	}
-}
-
-static void put_layers(struct nc_wire_out *out, const struct nc_box_order *order)
-{
-	nc_wire_put_u32(out, order->n_layers);
-	for (size_t i = 0; i < order->n_layers; i++)
-		nc_wire_put_u8(out, order->layer_writable[i]);
-}
-
-static void get_layers(struct nc_wire_in *in, struct nc_box_order *order)
-{
-	order->n_layers = nc_wire_get_u32(in);
-	if (order->n_layers > NC_BOX_LAYERS_MAX) {
-		order->n_layers = 0;
-		in->error = -EBADMSG;
-	}
-	for (size_t i = 0; i < order->n_layers; i++)
-		order->layer_writable[i] = nc_wire_get_u8(in) != 0;
 }
 
 /* With their number: another version may have more of them, or fewer. */
@@ -157,7 +226,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_wire_put_u32(out, order->rows);
 	nc_wire_put_u32(out, order->columns);
 	put_binds(out, order);
-	put_layers(out, order);
+	nc_boxwire_put_fds(out, &order->fds);
 	nc_wire_put_text(out, order->name);
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv);
@@ -181,7 +250,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	ret_order->rows = nc_wire_get_u32(in);
 	ret_order->columns = nc_wire_get_u32(in);
 	get_binds(in, ret_order);
-	get_layers(in, ret_order);
+	nc_boxwire_get_fds(in, &ret_order->fds);
 	nc_wire_get_text(in, ret_order->name, NC_BOX_NAME_MAX);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv);
@@ -225,22 +294,6 @@ void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host)
 	ret_host->user_ns = nc_wire_get_u8(in) != 0;
 	ret_host->cgroups = nc_wire_get_u32(in);
 	nc_wire_get_text(in, ret_host->scratch, NC_BOX_DIR_MAX);
-}
-
-void nc_boxwire_put_start(struct nc_wire_out *out, const struct nc_box_start *start)
-{
-	nc_wire_put_u64(out, start->id);
-	nc_wire_put_u64(out, start->birth_ns);
-	nc_wire_put_u8(out, start->terminal);
-	nc_wire_put_u8(out, start->door);
-}
-
-void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start)
-{
-	ret_start->id = nc_wire_get_u64(in);
-	ret_start->birth_ns = nc_wire_get_u64(in);
-	ret_start->terminal = nc_wire_get_u8(in) != 0;
-	ret_start->door = nc_wire_get_u8(in) != 0;
 }
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)

@@ -23,7 +23,7 @@
 enum nc_box_message {
 	/* to the spawner */
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
-	NC_BOX_RUN,	  /* struct nc_box_order; fds: see nc_box_order_fds */
+	NC_BOX_RUN,	  /* struct nc_box_order */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
 	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children (zygote 0:
 	   with none); 0 boxes: those that wait end as well */
@@ -36,11 +36,11 @@ enum nc_box_message {
 	NC_BOX_ASK,    /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
-	NC_BOX_STARTED,	      /* struct nc_box_start; fds: its terminal, its door */
+	NC_BOX_STARTED,	      /* u64 id, u64 ns since the order, fds: its terminal, its door */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
 	NC_BOX_FAILED,	      /* u64 id, u8 enum nc_fail, u32 errno, text: which step */
 	/*
-	 * After a restart, a kept box: u64 id, u64 home; fds: the worker's ends of its three
+	 * After a restart, a kept box: u64 id, u64 home, fds: the worker's ends of its three
 	 * streams (but of input that has ended), or its terminal, or none where nothing runs. ENDED
 	 * follows if that is known.
 	 */
@@ -90,33 +90,30 @@ struct nc_box_bind {
 };
 
 enum nc_box_order_flag {
-	NC_ORDER_TTY = 1 << 0,	 /* a terminal instead of pipes */
-	NC_ORDER_IMAGE = 1 << 1, /* a directory instead of the host's own tree */
-	NC_ORDER_KEEP = 1 << 2,	 /* outlives the worker, for the next one to adopt */
+	NC_ORDER_TTY = 1 << 0,	/* a terminal instead of pipes */
+	NC_ORDER_KEEP = 1 << 1, /* outlives the worker, for the next one to adopt */
 	/* the box outlives the command, whatever ends it, for NC_BOX_NEXT; NC_BOX_KILL ends it */
-	NC_ORDER_STAY = 1 << 3,
-	NC_ORDER_FILES = 1 << 4, /* the program is nacre-files, whatever argv[0] says */
+	NC_ORDER_STAY = 1 << 2,
+	NC_ORDER_FILES = 1 << 3, /* the program is nacre-files, whatever argv[0] says */
 	/* it can reach a socket that is handed out: what listens there is its way to the network */
-	NC_ORDER_DOOR = 1 << 5,
+	NC_ORDER_DOOR = 1 << 4,
 	/*
 	 * further commands will run in it beside each other: there are terminals for them, and its
 	 * limits hold for all of them together
 	 */
-	NC_ORDER_HOME = 1 << 6,
-	NC_ORDER_ALONE = 1 << 7, /* in a process box: it can make no processes */
-	/* files (base/pack.h) come with it, through a pipe, for its working directory */
-	NC_ORDER_PACK = 1 << 8,
+	NC_ORDER_HOME = 1 << 5,
+	NC_ORDER_ALONE = 1 << 6, /* in a process box: it can make no processes */
 	/* its program is a zygote: NC_BOX_READY with its id makes it lend its children to boxes */
-	NC_ORDER_ZYGOTE = 1 << 9,
+	NC_ORDER_ZYGOTE = 1 << 7,
 	/* its program is started now, and told what to run by NC_BOX_NEXT; STARTED: it waits */
-	NC_ORDER_AHEAD = 1 << 10,
+	NC_ORDER_AHEAD = 1 << 8,
 	/*
 	 * Others come in to it: what is handed out as its door is a SOCK_SEQPACKET socket in which
 	 * one message waits, with the door and NC_DOOR_GUESTS unconnected TCP sockets of its
 	 * network
 	 */
-	NC_ORDER_GUESTS = 1 << 11,
-	NC_ORDER_FLAGS = (1 << 12) - 1,
+	NC_ORDER_GUESTS = 1 << 9,
+	NC_ORDER_FLAGS = (1 << 10) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -124,6 +121,37 @@ enum nc_box_order_flag {
 #define NC_DOOR_URL "http://127.0.0.1:888"
 /* How many can be in a box of a group at once. */
 #define NC_DOOR_GUESTS 12U
+
+/* What a descriptor is that comes with a message. */
+enum nc_box_fd {
+	/* with an order: of the payload, unless it has a terminal */
+	NC_FD_INPUT,
+	NC_FD_OUTPUT,
+	NC_FD_ERROR,
+	NC_FD_PACK,  /* a pipe with files (base/pack.h) for its working directory */
+	NC_FD_IMAGE, /* a directory instead of the host's own tree */
+	/* directories of the worker's own, in the order in which they are shown */
+	NC_FD_LAYER,
+	NC_FD_LAYER_WRITABLE,
+	/* the worker's own ends of the streams, to be kept; these come with ADOPT too */
+	NC_FD_OWN_INPUT,
+	NC_FD_OWN_OUTPUT,
+	NC_FD_OWN_ERROR,
+	/* with STARTED and ADOPT */
+	NC_FD_TERMINAL, /* the master of it */
+	NC_FD_DOOR,
+	NC_FD_MAX,
+};
+
+/* As many as an order can bring: three streams twice, files, an image, layers. */
+#define NC_BOX_FDS_MAX (8U + NC_BOX_LAYERS_MAX)
+
+/* The descriptors of a message; on the wire as u8 how many, and the u8 kind of each. */
+struct nc_box_fds {
+	size_t n;
+	enum nc_box_fd kind[NC_BOX_FDS_MAX];
+	int fd[NC_BOX_FDS_MAX]; /* -EBADF: not here */
+};
 
 struct nc_box_order {
 	uint64_t id;
@@ -135,19 +163,12 @@ struct nc_box_order {
 	uint32_t flags;				 /* enum nc_box_order_flag */
 	enum nc_grade required[NC_STRENGTH_MAX]; /* held by less nothing foreign runs */
 	uint32_t rows, columns;			 /* of the terminal */
-	uint32_t n_layers; /* directories of the worker's own, by descriptor */
-	bool layer_writable[NC_BOX_LAYERS_MAX];
+	struct nc_box_fds fds;
 	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
 	uint32_t n_binds;
 	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
-};
-
-struct nc_box_start {
-	uint64_t id;
-	uint64_t birth_ns; /* since the order */
-	bool terminal, door;
 };
 
 /* Why it ended. */
@@ -243,12 +264,28 @@ struct nc_box_now {
 	struct nc_box_end so_far; /* what its end would tell if it were now; as if it exited */
 };
 
+/* Adds one, which stays the caller's; less than 0: none. */
+void nc_box_fds_add(struct nc_box_fds *fds, enum nc_box_fd kind, int fd);
+
+/* Whether there is one of the kind; the first, or -EBADF; the same, and it is the caller's now. */
+bool nc_box_fds_has(const struct nc_box_fds *fds, enum nc_box_fd kind);
+int nc_box_fds_find(const struct nc_box_fds *fds, enum nc_box_fd kind);
+int nc_box_fds_take(struct nc_box_fds *fds, enum nc_box_fd kind);
+
+void nc_box_fds_close(struct nc_box_fds *fds);
+
 /*
- * How many descriptors come with an order: stdin, stdout and stderr of the payload (not with a
- * terminal), the pipe with its files, the image (if one is named), the layers, the worker's own
- * ends of the three (to be kept).
+ * Gives those that came with a message their kinds, as it says; they stay the packet's.
+ * -EBADMSG: it has said another number.
  */
-size_t nc_box_order_fds(const struct nc_box_order *order);
+int nc_box_fds_meet(struct nc_box_fds *fds, const struct nc_wire_packet *packet);
+
+void nc_boxwire_put_fds(struct nc_wire_out *out, const struct nc_box_fds *fds);
+/* The kinds; the descriptors themselves are -EBADF. */
+void nc_boxwire_get_fds(struct nc_wire_in *in, struct nc_box_fds *ret_fds);
+
+/* How many layers come with an order. */
+size_t nc_box_layers(const struct nc_box_order *order);
 
 /*
  * Whether a bind may show there: an absolute path without dots, neither the root nor in what holds
@@ -265,9 +302,6 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 
 void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host);
 void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host);
-
-void nc_boxwire_put_start(struct nc_wire_out *out, const struct nc_box_start *start);
-void nc_boxwire_get_start(struct nc_wire_in *in, struct nc_box_start *ret_start);
 
 void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now);
 void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now);

@@ -147,32 +147,32 @@ static const char *const layer_places[] = {NC_BOX_LAYER "0", NC_BOX_LAYER "1"};
 _Static_assert(sizeof(layer_places) / sizeof(layer_places[0]) == NC_BOX_LAYERS_MAX, "a place each");
 
 /*
- * The layers, whose descriptors are these; before binds, which may hide them. To read they are
- * shown as images are, with what everybody may read: a worker can open many a directory of root's,
- * and must not have a box read as root what is in there.
+ * The layers; before binds, which may hide them. To read they are shown as images are, with what
+ * everybody may read: a worker can open many a directory of root's, and must not have a box read as
+ * root what is in there.
  */
 static int describe_layers(const struct nc_nursery *nursery, const struct nc_box *box,
-	const int *fds, struct nc_root_spec *spec, struct nacre_err *err)
+	struct nc_root_spec *spec, struct nacre_err *err)
 {
-	const struct nc_box_order *order = &box->order->order;
+	const struct nc_box_fds *fds = &box->order->order.fds;
+	size_t n = 0;
 
-	spec->layers = order->n_layers > 0;
-	for (size_t i = 0; i < order->n_layers && i < NC_BOX_LAYERS_MAX; i++) {
-		int fd = order->layer_writable[i] ? nc_bind_tree(nursery, fds[i], layer_places[i],
-							    true, &box->slot, err)
-						  : nc_bind_image(fds[i], nursery->pid_ns_fd < 0);
+	for (size_t i = 0; i < fds->n && n < NC_BOX_LAYERS_MAX; i++) {
+		int fd;
 
+		if (fds->kind[i] == NC_FD_LAYER_WRITABLE)
+			fd = nc_bind_tree(
+				nursery, fds->fd[i], layer_places[n], true, &box->slot, err);
+		else if (fds->kind[i] == NC_FD_LAYER)
+			fd = nc_bind_image(fds->fd[i], nursery->pid_ns_fd < 0);
+		else
+			continue;
 		if (fd < 0)
 			return err->code < 0 ? fd : nc_err_errno(err, fd, "Take a layer");
-		spec->bind[spec->n_binds++] = (struct nc_root_bind){fd, layer_places[i]};
+		spec->layers = true;
+		spec->bind[spec->n_binds++] = (struct nc_root_bind){fd, layer_places[n++]};
 	}
 	return 0;
-}
-
-/* Descriptors of an order that are the payload's: none with a terminal. */
-static size_t streams_of(const struct nc_box_order *order)
-{
-	return order->flags & NC_ORDER_TTY ? 0 : order->flags & NC_ORDER_PACK ? 4 : 3;
 }
 
 /* Whether nothing is put into its root but what is in everybody's. */
@@ -180,8 +180,8 @@ static bool is_usual(const struct nc_box_pending *pending)
 {
 	const struct nc_box_order *order = pending ? &pending->order : NULL;
 
-	return !order ||
-	       (!(order->flags & NC_ORDER_IMAGE) && order->n_layers == 0 && order->n_binds == 0);
+	return !order || (!nc_box_fds_has(&order->fds, NC_FD_IMAGE) && nc_box_layers(order) == 0 &&
+				 order->n_binds == 0);
 }
 
 /*
@@ -212,7 +212,6 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
 {
 	const struct nc_box_pending *pending = box->order;
-	const int *fds;
 	int r;
 
 	*spec = (struct nc_root_spec){.disk_bytes = box->disk_bytes,
@@ -223,13 +222,13 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
-	fds = pending->fds + streams_of(&pending->order);
-	if (pending->order.flags & NC_ORDER_IMAGE) {
-		spec->image_fd = nc_bind_image(*fds++, nursery->pid_ns_fd < 0);
+	if (nc_box_fds_has(&pending->order.fds, NC_FD_IMAGE)) {
+		spec->image_fd = nc_bind_image(
+			nc_box_fds_find(&pending->order.fds, NC_FD_IMAGE), nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
 			return nc_err_errno(err, spec->image_fd, "Take the image");
 	}
-	r = describe_layers(nursery, box, fds, spec, err);
+	r = describe_layers(nursery, box, spec, err);
 	for (size_t i = 0; r == 0 && i < pending->order.n_binds; i++) {
 		const struct nc_box_bind *bind = &pending->order.binds[i];
 
@@ -471,9 +470,13 @@ static size_t writable_paths(const struct nc_nursery *nursery, const struct nc_b
 			paths[n] = (struct nc_fence_path){scratch[n], NC_FENCE_WRITE};
 		}
 	}
-	for (size_t i = 0; box->first && i < box->first->order.n_layers; i++)
-		if (box->first->order.layer_writable[i])
-			paths[n++] = (struct nc_fence_path){layer_places[i], NC_FENCE_WRITE};
+	for (size_t i = 0, layer = 0; box->first && i < box->first->order.fds.n; i++) {
+		const enum nc_box_fd kind = box->first->order.fds.kind[i];
+
+		if (kind == NC_FD_LAYER_WRITABLE)
+			paths[n++] = (struct nc_fence_path){layer_places[layer], NC_FENCE_WRITE};
+		layer += kind == NC_FD_LAYER || kind == NC_FD_LAYER_WRITABLE;
+	}
 	for (size_t i = 0; box->first && i < box->first->order.n_binds; i++)
 		if (box->first->order.binds[i].writable)
 			paths[n++] = (struct nc_fence_path){
@@ -726,16 +729,19 @@ static int limit_group(struct nc_box *box, struct nacre_err *err)
 	return nc_cgroup_limit(&box->group, &limits, err);
 }
 
+/* The streams, if it has no terminal, and behind them files or what its program is to have. */
 static int send_order(const struct nc_box *box, int fourth_fd)
 {
 	struct nc_box_pending *pending = box->order;
-	size_t n = streams_of(&pending->order);
-	int fds[4];
+	const struct nc_box_fds *given = &pending->order.fds;
+	struct nc_box_fds fds = {0};
 
-	memcpy(fds, pending->fds, n * sizeof(int));
-	if (n > 0 && pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
-		fds[n++] = fourth_fd;
-	return nc_child_send(box->report_fd, pending->data, pending->size, fds, n);
+	for (int i = 0; i < 3; i++)
+		nc_box_fds_add(&fds, NC_FD_INPUT + i, nc_box_fds_find(given, NC_FD_INPUT + i));
+	nc_box_fds_add(&fds, NC_FD_PACK, nc_box_fds_find(given, NC_FD_PACK));
+	if (pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
+		nc_box_fds_add(&fds, NC_FD_PACK, fourth_fd);
+	return nc_child_send(box->report_fd, pending->data, pending->size, fds.fd, fds.n);
 }
 
 /* nacre-files, in memory from its first use on: to read it takes as long as half a birth. */

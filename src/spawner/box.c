@@ -71,8 +71,8 @@ static struct nc_box_pending *shrink(struct nc_box_pending *first)
 
 static void drop_order(struct nc_box *box)
 {
-	for (size_t i = 0; box->order && i < box->order->n_fds; i++)
-		box->order->fds[i] = nc_fd_close(box->order->fds[i]);
+	if (box->order)
+		nc_box_fds_close(&box->order->order.fds);
 	if (box->order != box->first)
 		free(box->order);
 	else if (box->first)
@@ -94,10 +94,9 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	memcpy(box->name, order->order.name, sizeof(box->name));
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
 	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
-	for (size_t i = 0; box->kept && !(order->order.flags & NC_ORDER_TTY) && i < 3; i++) {
-		box->kept_fd[i] = order->fds[order->n_fds - 3 + i];
-		order->fds[order->n_fds - 3 + i] = -EBADF;
-	}
+	box->kept_terminal = false;
+	for (int i = 0; box->kept && i < 3; i++)
+		box->kept_fd[i] = nc_box_fds_take(&order->order.fds, NC_FD_OWN_INPUT + i);
 }
 
 static void close_kept(struct nc_box *box)

@@ -63,8 +63,6 @@ enum nc_box_state {
 
 /* An order as it came: the words in it borrow from data. */
 struct nc_box_pending {
-	int fds[NC_WIRE_FDS_MAX];
-	size_t n_fds;
 	size_t size;
 	struct nc_box_order order;
 	unsigned char data[];
@@ -93,6 +91,7 @@ struct nc_box {
 	bool ordered;		      /* it was given to an order: end.id is that */
 	bool failed;		      /* the order has been told that it failed */
 	bool kept;		      /* it outlives the worker */
+	bool kept_terminal;	      /* kept_fd has one in place of streams */
 	bool billed;		      /* its usage is collected */
 	bool deserted;		      /* nobody who has its filter is left */
 	bool silent;	   /* its payload is no fork of ours, and says a last word when it begins */

@@ -15,9 +15,6 @@
 #include "kernel/userns.h"
 #include "spawner/groups.h"
 
-/* Three streams, files, an image, layers, and the worker's own ends of the streams. */
-#define ORDER_FDS_MAX (8 + NC_BOX_LAYERS_MAX)
-
 /* A program that is short. */
 #define SHORT_NS (20 * NC_NS_PER_MS)
 
@@ -43,19 +40,20 @@ static uint32_t count_adopted(struct nc_spawner *spawner)
 static void tell_adopted(struct nc_spawner *spawner)
 {
 	NC_EACH_BOX (&spawner->table, box) {
-		size_t n = 0;
-		int fds[3];
+		struct nc_box_fds fds = {0};
 		struct nc_wire_out out;
 
 		if (!is_adopted(box))
 			continue;
-		for (size_t k = 0; k < 3; k++)
-			if (box->kept_fd[k] >= 0)
-				fds[n++] = box->kept_fd[k];
+		for (int k = 0; k < 3; k++)
+			nc_box_fds_add(&fds,
+				box->kept_terminal ? NC_FD_TERMINAL : NC_FD_OWN_INPUT + k,
+				box->kept_fd[k]);
 		nc_wire_begin(&out, NC_BOX_ADOPT);
 		nc_wire_put_u64(&out, box->end.id);
 		nc_wire_put_u64(&out, box->home_id);
-		nc_worker_send(&spawner->worker, &out, fds, n);
+		nc_boxwire_put_fds(&out, &fds);
+		nc_worker_send(&spawner->worker, &out, fds.fd, fds.n);
 		if (box->state == NC_BOX_KEPT || box->state == NC_BOX_STAYS)
 			nc_tell_end(spawner, box);
 	}
@@ -141,28 +139,56 @@ static bool is_good_directory(struct nc_spawner *spawner, int fd, bool to_write)
 	       !(flags & O_PATH) && (!to_write || status.st_uid == worker);
 }
 
-static bool descriptors_are_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
+static bool is_good_descriptor(
+	struct nc_spawner *spawner, const struct nc_box_order *order, enum nc_box_fd kind, int fd)
 {
-	const int *fds = spawner->packet.fds;
-	size_t n = 0;
+	switch (kind) {
+	case NC_FD_INPUT:
+	case NC_FD_OUTPUT:
+	case NC_FD_ERROR:
+	case NC_FD_PACK:
+		return !(order->flags & NC_ORDER_TTY) && nc_fd_is_stream(fd);
+	case NC_FD_OWN_INPUT:
+	case NC_FD_OWN_OUTPUT:
+	case NC_FD_OWN_ERROR:
+		return order->flags & NC_ORDER_KEEP && !(order->flags & NC_ORDER_TTY) &&
+		       nc_fd_is_stream(fd);
+	case NC_FD_IMAGE:
+	case NC_FD_LAYER:
+	case NC_FD_LAYER_WRITABLE:
+		return order->tier == NC_TIER_CONTAINER &&
+		       is_good_directory(spawner, fd, kind == NC_FD_LAYER_WRITABLE);
+	case NC_FD_TERMINAL:
+	case NC_FD_DOOR:
+	case NC_FD_MAX:
+		break;
+	}
+	return false;
+}
 
-	if (spawner->packet.n_fds != nc_box_order_fds(order))
+/* Each as it should be and, but for layers, once; the streams all, or where there is a terminal
+ * none. */
+static bool descriptors_are_sane(struct nc_spawner *spawner, struct nc_box_order *order)
+{
+	const bool piped = !(order->flags & NC_ORDER_TTY);
+	const bool keeps = piped && order->flags & NC_ORDER_KEEP;
+	struct nc_box_fds *fds = &order->fds;
+	size_t count[NC_FD_MAX] = {0};
+
+	if (nc_box_fds_meet(fds, &spawner->packet) < 0)
 		return false;
-	for (; !(order->flags & NC_ORDER_TTY) && n < (order->flags & NC_ORDER_PACK ? 4 : 3); n++)
-		if (!nc_fd_is_stream(fds[n]))
+	for (size_t i = 0; i < fds->n; i++) {
+		const bool is_layer =
+			fds->kind[i] == NC_FD_LAYER || fds->kind[i] == NC_FD_LAYER_WRITABLE;
+
+		if (!is_good_descriptor(spawner, order, fds->kind[i], fds->fd[i]) ||
+			++count[fds->kind[i]] > (is_layer ? NC_BOX_LAYERS_MAX : 1))
 			return false;
-	if (order->flags & NC_ORDER_IMAGE)
-		if (order->tier != NC_TIER_CONTAINER ||
-			!is_good_directory(spawner, fds[n++], false))
+	}
+	for (size_t i = 0; i < 3; i++)
+		if (count[NC_FD_INPUT + i] != piped || count[NC_FD_OWN_INPUT + i] != keeps)
 			return false;
-	for (size_t i = 0; i < order->n_layers; i++)
-		if (order->tier != NC_TIER_CONTAINER ||
-			!is_good_directory(spawner, fds[n++], order->layer_writable[i]))
-			return false;
-	for (; n < spawner->packet.n_fds; n++)
-		if (!nc_fd_is_stream(fds[n]))
-			return false;
-	return true;
+	return nc_box_layers(order) <= NC_BOX_LAYERS_MAX;
 }
 
 /* The order that has just come, to be kept; its descriptors go along. NULL: out of memory. */
@@ -178,27 +204,25 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 	/* again from the copy: words borrow from where they were read */
 	if (nc_wire_open(&in, pending->data, pending->size) == 0)
 		nc_boxwire_get_order(&in, &pending->order);
-	pending->n_fds = spawner->packet.n_fds;
-	for (size_t i = 0; i < pending->n_fds; i++) {
-		pending->fds[i] = spawner->packet.fds[i];
+	(void)nc_box_fds_meet(&pending->order.fds, &spawner->packet); /* as before */
+	for (size_t i = 0; i < spawner->packet.n_fds; i++)
 		spawner->packet.fds[i] = -EBADF;
-	}
 	return pending;
 }
 
-static bool order_is_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
+static bool order_is_sane(struct nc_spawner *spawner, struct nc_box_order *order)
 {
+	const bool packed = nc_box_fds_has(&order->fds, NC_FD_PACK);
+
 	return order->tier <= NC_TIER_PROCESS && limits_are_sane(&order->limits) &&
 	       order->dir[0] == '/' && binds_are_sane(spawner, order) &&
 	       descriptors_are_sane(spawner, order) &&
-	       !((order->flags & NC_ORDER_FILES) &&
-		       (order->flags & (NC_ORDER_TTY | NC_ORDER_PACK))) &&
-	       !((order->flags & NC_ORDER_PACK) && (order->flags & NC_ORDER_TTY)) &&
+	       !(order->flags & NC_ORDER_FILES && (packed || order->flags & NC_ORDER_TTY)) &&
 	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_TIER_CONTAINER) &&
 	       !((order->flags & NC_ORDER_ZYGOTE) &&
-		       (order->tier != NC_TIER_CONTAINER ||
-			       order->flags & (NC_ORDER_FILES | NC_ORDER_PACK | NC_ORDER_TTY |
-						      NC_ORDER_KEEP | NC_ORDER_HOME))) &&
+		       (order->tier != NC_TIER_CONTAINER || packed ||
+			       order->flags & (NC_ORDER_FILES | NC_ORDER_TTY | NC_ORDER_KEEP |
+						      NC_ORDER_HOME))) &&
 	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&
 	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
 }
@@ -206,8 +230,9 @@ static bool order_is_sane(struct nc_spawner *spawner, const struct nc_box_order 
 /* What a box is made of and held by stays as it was: a further command can name nothing of that. */
 static bool is_further(const struct nc_box_order *order)
 {
-	return order->n_binds == 0 && order->n_layers == 0 &&
-	       !(order->flags & (NC_ORDER_IMAGE | NC_ORDER_DOOR | NC_ORDER_HOME));
+	return order->n_binds == 0 && nc_box_layers(order) == 0 &&
+	       !nc_box_fds_has(&order->fds, NC_FD_IMAGE) &&
+	       !(order->flags & (NC_ORDER_DOOR | NC_ORDER_HOME));
 }
 
 static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
@@ -452,7 +477,7 @@ static const struct {
 	int (*handle)(struct nc_spawner *spawner, struct nc_wire_in *in);
 } requests[] = {
 	{NC_BOX_HELLO, false, 0, handle_hello},
-	{NC_BOX_RUN, true, ORDER_FDS_MAX, handle_run},
+	{NC_BOX_RUN, true, NC_BOX_FDS_MAX, handle_run},
 	{NC_BOX_KILL, true, 0, handle_kill},
 	{NC_BOX_READY, true, 0, handle_ready},
 	{NC_BOX_FORGET, true, 0, handle_forget},
@@ -493,7 +518,7 @@ static void handle_packet(struct nc_spawner *spawner)
 
 void nc_requests_receive(struct nc_spawner *spawner)
 {
-	int r = nc_wire_receive(spawner->worker.fd, &spawner->packet, ORDER_FDS_MAX);
+	int r = nc_wire_receive(spawner->worker.fd, &spawner->packet, NC_BOX_FDS_MAX);
 
 	if (r > 0)
 		handle_packet(spawner);

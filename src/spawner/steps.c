@@ -48,22 +48,20 @@ void nc_tell_failure(
 static void tell_start(struct nc_spawner *spawner, struct nc_box *box)
 {
 	const bool waits = box->state == NC_BOX_WAITING;
-	const struct nc_box_start start = {box->end.id,
-		waits ? 0 : box->started_ns - box->ordered_ns, box->terminal_fd >= 0,
-		box->door_fd >= 0};
+	struct nc_box_fds fds = {0};
 	struct nc_wire_out out;
-	int fds[2];
-	size_t n = 0;
 
-	if (start.terminal)
-		fds[n++] = box->terminal_fd;
-	if (start.door)
-		fds[n++] = box->door_fd;
+	nc_box_fds_add(&fds, NC_FD_TERMINAL, box->terminal_fd);
+	nc_box_fds_add(&fds, NC_FD_DOOR, box->door_fd);
 	nc_wire_begin(&out, NC_BOX_STARTED);
-	nc_boxwire_put_start(&out, &start);
-	nc_worker_send(&spawner->worker, &out, fds, n);
-	if (start.terminal && box->kept)
+	nc_wire_put_u64(&out, box->end.id);
+	nc_wire_put_u64(&out, waits ? 0 : box->started_ns - box->ordered_ns);
+	nc_boxwire_put_fds(&out, &fds);
+	nc_worker_send(&spawner->worker, &out, fds.fd, fds.n);
+	if (box->terminal_fd >= 0 && box->kept) {
 		box->kept_fd[0] = take_fd(box->terminal_fd);
+		box->kept_terminal = true;
+	}
 	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
 	if (!waits)

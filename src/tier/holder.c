@@ -213,16 +213,15 @@ bool nc_exec_is_neutral(const struct nc_exec_spec *exec)
 	       exec->home == 0 && !exec->terminal && !exec->door && !exec->shared && !exec->lends;
 }
 
-static uint32_t flags_of(const struct nc_exec_spec *exec, const struct nc_order_fds *fds)
+static uint32_t flags_of(const struct nc_exec_spec *exec)
 {
 	const struct {
 		bool is_set;
 		enum nc_box_order_flag flag;
-	} flags[] = {{exec->terminal, NC_ORDER_TTY}, {fds->image >= 0, NC_ORDER_IMAGE},
-		{exec->survives, NC_ORDER_KEEP}, {exec->stays, NC_ORDER_STAY},
-		{exec->files, NC_ORDER_FILES}, {exec->door, NC_ORDER_DOOR},
-		{exec->shared, NC_ORDER_HOME}, {exec->alone, NC_ORDER_ALONE},
-		{fds->pack >= 0, NC_ORDER_PACK}, {exec->lends, NC_ORDER_ZYGOTE},
+	} flags[] = {{exec->terminal, NC_ORDER_TTY}, {exec->survives, NC_ORDER_KEEP},
+		{exec->stays, NC_ORDER_STAY}, {exec->files, NC_ORDER_FILES},
+		{exec->door, NC_ORDER_DOOR}, {exec->shared, NC_ORDER_HOME},
+		{exec->alone, NC_ORDER_ALONE}, {exec->lends, NC_ORDER_ZYGOTE},
 		{exec->waits, NC_ORDER_AHEAD}, {exec->guests, NC_ORDER_GUESTS}};
 	uint32_t set = 0;
 
@@ -231,7 +230,7 @@ static uint32_t flags_of(const struct nc_exec_spec *exec, const struct nc_order_
 	return set;
 }
 
-static void make_order(const struct nc_exec_spec *exec, const struct nc_order_fds *fds,
+static void make_order(const struct nc_exec_spec *exec, const struct nc_box_fds *fds,
 	struct nc_box_order *ret_order)
 {
 	*ret_order = (struct nc_box_order){.id = exec->id,
@@ -239,55 +238,32 @@ static void make_order(const struct nc_exec_spec *exec, const struct nc_order_fd
 		.zygote = exec->warm,
 		.limits = exec->limits,
 		.tier = exec->tier,
-		.flags = flags_of(exec, fds),
+		.flags = flags_of(exec),
 		.rows = exec->rows,
 		.columns = exec->columns,
-		.n_layers = exec->n_layers,
+		.fds = *fds,
 		.argv = exec->argv,
 		.env = exec->env,
 		.n_binds = exec->n_binds};
 	memcpy(ret_order->name, exec->name, sizeof(exec->name));
 	memcpy(ret_order->dir, exec->dir, sizeof(exec->dir));
 	memcpy(ret_order->required, exec->required, sizeof(exec->required));
-	memcpy(ret_order->layer_writable, exec->layer_writable, sizeof(exec->layer_writable));
 	memcpy(ret_order->binds, exec->binds, exec->n_binds * sizeof(exec->binds[0]));
 }
 
-/* In the order that nc_box_order_fds says. */
-static size_t list_fds(
-	const struct nc_exec_spec *exec, const struct nc_order_fds *fds, int *ret_list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; !exec->terminal && i < 3; i++)
-		ret_list[n++] = fds->stream[i];
-	if (fds->pack >= 0)
-		ret_list[n++] = fds->pack;
-	if (fds->image >= 0)
-		ret_list[n++] = fds->image;
-	for (size_t i = 0; i < exec->n_layers; i++)
-		ret_list[n++] = fds->layer[i];
-	for (size_t i = 0; exec->survives && !exec->terminal && i < 3; i++)
-		ret_list[n++] = fds->own[i];
-	return n;
-}
-
 int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
-	const struct nc_order_fds *fds, struct nacre_err *err)
+	const struct nc_box_fds *fds, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
-	int list[8 + NC_BOX_LAYERS_MAX], r = -E2BIG;
 	struct nc_box_order order;
-	size_t n;
+	int r = -E2BIG;
 
 	/* the spawner would take a longer order for a broken one, and end us */
 	if (exec->argv.size <= NC_BOX_ARG_SIZE_MAX && exec->env.size <= NC_BOX_ARG_SIZE_MAX) {
 		make_order(exec, fds, &order);
-		n = list_fds(exec, fds, list);
-		assert(n == nc_box_order_fds(&order));
 		nc_wire_begin(&out, next ? NC_BOX_NEXT : NC_BOX_RUN);
 		nc_boxwire_put_order(&out, &order);
-		r = send_soon(holder, &out, list, n);
+		r = send_soon(holder, &out, fds->fd, fds->n);
 	}
 	if (r == -E2BIG || r == -EMSGSIZE)
 		return nc_err_set(err, -E2BIG, "Arguments or environment are longer than %u KiB",
@@ -354,32 +330,19 @@ int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n)
 	return send_soon(holder, &out, NULL, 0);
 }
 
-static int take_packet_fd(struct nc_holder *holder, size_t i)
+/* The descriptors of the message are the event's from here on. */
+static int take_fds(struct nc_holder *holder, struct nc_holder_event *event)
 {
-	return i < holder->packet.n_fds ? take_fd(holder->packet.fds[i]) : -EBADF;
-}
+	int r = nc_box_fds_meet(&event->fds, &holder->packet);
 
-static void take_fds(
-	struct nc_holder *holder, const struct nc_box_start *start, struct nc_holder_event *event)
-{
-	size_t n = holder->packet.n_fds;
-
-	if (start->terminal)
-		event->terminal_fd = take_packet_fd(holder, 0);
-	if (start->door)
-		event->door_fd = take_packet_fd(holder, start->terminal);
-	if (event->type == NC_BOX_ADOPT && n == 1)
-		event->terminal_fd = take_packet_fd(holder, 0);
-	/* the last of the three: input that has ended is not there */
-	for (size_t i = 0; event->type == NC_BOX_ADOPT && n > 1 && i < n; i++)
-		event->stream_fd[3 - n + i] = take_packet_fd(holder, i);
+	for (size_t i = 0; r == 0 && i < holder->packet.n_fds; i++)
+		holder->packet.fds[i] = -EBADF;
+	return r;
 }
 
 int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_event)
 {
-	struct nc_holder_event event = {
-		.terminal_fd = -EBADF, .door_fd = -EBADF, .stream_fd = {-EBADF, -EBADF, -EBADF}};
-	struct nc_box_start start = {0};
+	struct nc_holder_event event = {0};
 	struct nc_wire_in in;
 	int r = nc_wire_receive(holder->fd, &holder->packet, 3);
 
@@ -394,12 +357,13 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 		nc_boxwire_get_end(&in, &event.end);
 		event.id = event.end.id;
 	} else if (in.type == NC_BOX_STARTED) {
-		nc_boxwire_get_start(&in, &start);
-		event.id = start.id;
-		event.birth_ns = start.birth_ns;
+		event.id = nc_wire_get_u64(&in);
+		event.birth_ns = nc_wire_get_u64(&in);
+		nc_boxwire_get_fds(&in, &event.fds);
 	} else if (in.type == NC_BOX_ADOPT) {
 		event.id = nc_wire_get_u64(&in);
 		event.home = nc_wire_get_u64(&in);
+		nc_boxwire_get_fds(&in, &event.fds);
 	} else if (in.type == NC_BOX_TOLD) {
 		nc_boxwire_get_now(&in, &event.now);
 		event.id = event.now.id;
@@ -422,9 +386,8 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 	} else {
 		return holder->newer ? -EAGAIN : -EPROTO;
 	}
-	if (nc_wire_close(&in) < 0)
+	if (nc_wire_close(&in) < 0 || take_fds(holder, &event) < 0)
 		return -EPROTO;
-	take_fds(holder, &start, &event);
 	*ret_event = event;
 	return 0;
 }

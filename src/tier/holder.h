@@ -64,21 +64,12 @@ void nc_holder_done(struct nc_holder *holder);
 
 #define cleanup_holder nc_cleanup(nc_holder_done)
 
-/* What belongs to an order beside its words; all of it stays the caller's. */
-struct nc_order_fds {
-	int stream[3]; /* of the program; not with a terminal */
-	int pack;      /* files for its working directory, through a pipe; or -EBADF */
-	int image;     /* or -EBADF: the host's own tree */
-	const int *layer;
-	int own[3]; /* our ends of the streams, if the box survives us */
-};
-
 /*
- * Orders a box, or with `next` a command in one that stays. -E2BIG: arguments and environment are
- * too long.
+ * Orders a box, or with `next` a command in one that stays; the descriptors stay the caller's.
+ * -E2BIG: arguments and environment are too long.
  */
 int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
-	const struct nc_order_fds *fds, struct nacre_err *err);
+	const struct nc_box_fds *fds, struct nacre_err *err);
 
 int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause);
 int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal);
@@ -98,12 +89,9 @@ int nc_holder_forget(struct nc_holder *holder, uint64_t id);
 struct nc_holder_event {
 	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
 	uint64_t id;
-	uint64_t birth_ns; /* STARTED */
-	uint64_t home;	   /* ADOPT: the box that it runs in, or 0 */
-	/* the caller's now, and -EBADF where there is none */
-	int terminal_fd;	  /* STARTED or ADOPT, with a terminal */
-	int door_fd;		  /* STARTED, with a door */
-	int stream_fd[3];	  /* ADOPT: our ends of its streams, unless it has a terminal */
+	uint64_t birth_ns;	  /* STARTED */
+	uint64_t home;		  /* ADOPT: the box that it runs in, or 0 */
+	struct nc_box_fds fds;	  /* STARTED, ADOPT: the caller's now */
 	struct nc_box_end end;	  /* ENDED */
 	struct nc_box_now now;	  /* TOLD */
 	struct nacre_err failure; /* FAILED */

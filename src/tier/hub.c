@@ -408,14 +408,21 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 static int send_order(struct nc_command *command, const int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
-	const struct nc_order_fds fds = {.stream = {theirs[0], theirs[1], theirs[2]},
-		.pack = theirs[3],
-		.image = spec->image_fd,
-		.layer = spec->layer_fd,
-		.own = {command->input_fd, command->from_fd[NC_STREAM_OUTPUT],
-			command->from_fd[NC_STREAM_ERROR]}};
+	const struct nc_exec_spec *exec = spec->exec;
+	const bool keeps = exec->survives && !exec->terminal;
+	struct nc_box_fds fds = {0};
 
-	return nc_holder_order(command->hub->holder, spec->next, spec->exec, &fds, err);
+	for (int i = 0; i < 3; i++)
+		nc_box_fds_add(&fds, NC_FD_INPUT + i, theirs[i]);
+	nc_box_fds_add(&fds, NC_FD_PACK, theirs[3]);
+	nc_box_fds_add(&fds, NC_FD_IMAGE, spec->image_fd);
+	for (size_t i = 0; i < exec->n_layers; i++)
+		nc_box_fds_add(&fds, exec->layer_writable[i] ? NC_FD_LAYER_WRITABLE : NC_FD_LAYER,
+			spec->layer_fd[i]);
+	nc_box_fds_add(&fds, NC_FD_OWN_INPUT, keeps ? command->input_fd : -EBADF);
+	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
+		nc_box_fds_add(&fds, NC_FD_OWN_OUTPUT + i, keeps ? command->from_fd[i] : -EBADF);
+	return nc_holder_order(command->hub->holder, spec->next, exec, &fds, err);
 }
 
 /* The master of its terminal is both its output and its input. */
@@ -479,16 +486,18 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 	*command = (struct nc_command){.hub = hub,
 		.spec = *spec,
 		.box_id = adoption->id,
-		.terminal = adoption->terminal_fd >= 0,
+		.terminal = nc_box_fds_has(&adoption->fds, NC_FD_TERMINAL),
 		.started = true,
 		.kept = true,
 		.pack_fd = -EBADF,
 		.output_bytes = spec->output_bytes,
-		.input_fd = take_fd(adoption->stream_fd[0]),
-		.from_fd = {take_fd(adoption->stream_fd[1]), take_fd(adoption->stream_fd[2])}};
+		.input_fd = nc_box_fds_take(&adoption->fds, NC_FD_OWN_INPUT),
+		.from_fd = {nc_box_fds_take(&adoption->fds, NC_FD_OWN_OUTPUT),
+			nc_box_fds_take(&adoption->fds, NC_FD_OWN_ERROR)}};
 	command->spec.input_fd = -EBADF;
-	r = command->terminal ? take_terminal(command, take_fd(adoption->terminal_fd))
-			      : watch(command);
+	r = command->terminal
+		    ? take_terminal(command, nc_box_fds_take(&adoption->fds, NC_FD_TERMINAL))
+		    : watch(command);
 	if (r < 0) {
 		command_free(command);
 		return r;
@@ -659,27 +668,22 @@ static void lose_all(struct nc_hub *hub)
 	}
 }
 
-static void close_adoption(struct nc_adoption *adoption)
-{
-	(void)nc_fd_close(adoption->terminal_fd);
-	for (size_t i = 0; i < 3; i++)
-		(void)nc_fd_close(adoption->stream_fd[i]);
-}
-
 /* A box that no command waits for: one that stays, or was dropped, or was there before us. */
-static void on_other(struct nc_hub *hub, const struct nc_holder_event *event)
+static void on_other(struct nc_hub *hub, struct nc_holder_event *event)
 {
-	struct nc_adoption adoption = {event->id, event->home, event->terminal_fd,
-		{event->stream_fd[0], event->stream_fd[1], event->stream_fd[2]}};
-
 	if (event->type == NC_BOX_ADOPT) {
+		struct nc_adoption adoption = {event->id, event->home,
+			nc_box_fds_has(&event->fds, NC_FD_TERMINAL) ||
+				nc_box_fds_has(&event->fds, NC_FD_OWN_OUTPUT),
+			event->fds};
+
 		if (hub->holder->n_adopted > 0)
 			hub->holder->n_adopted--;
 		if (hub->last_id < event->id)
 			hub->last_id = event->id;
 		if (hub->watch.adopted)
 			hub->watch.adopted(hub->watch.context, &adoption);
-		close_adoption(&adoption);
+		event->fds = adoption.fds; /* what was not taken */
 	} else if (event->type == NC_BOX_TOLD) {
 		if (hub->watch.told)
 			hub->watch.told(hub->watch.context, &event->now);
@@ -690,13 +694,14 @@ static void on_other(struct nc_hub *hub, const struct nc_holder_event *event)
 	}
 }
 
-static void on_started(struct nc_command *command, const struct nc_holder_event *event)
+static void on_started(struct nc_command *command, struct nc_holder_event *event)
 {
 	const struct nc_command_spec *spec = &command->spec;
+	const int terminal_fd = nc_box_fds_take(&event->fds, NC_FD_TERMINAL);
 
-	if (event->terminal_fd >= 0)
+	if (terminal_fd >= 0)
 		command->terminal = true; /* adopted before it had begun, nobody knew */
-	if (event->terminal_fd >= 0 && take_terminal(command, event->terminal_fd) < 0)
+	if (terminal_fd >= 0 && take_terminal(command, terminal_fd) < 0)
 		nc_command_cancel(command);
 	command->started = true;
 	for (int i = 1; i <= 64; i++)
@@ -704,16 +709,41 @@ static void on_started(struct nc_command *command, const struct nc_holder_event 
 			nc_command_signal(command, i);
 	command->signals = 0;
 	if (spec->started)
-		spec->started(spec->context, event->birth_ns, event->door_fd);
-	else
-		(void)nc_fd_close(event->door_fd);
+		spec->started(
+			spec->context, event->birth_ns, nc_box_fds_take(&event->fds, NC_FD_DOOR));
 }
 
-static void on_spawner(void *context, int events)
+static void on_end(struct nc_command *command, const struct nc_holder_event *event)
+{
+	command->forgets = command->kept && event->type == NC_BOX_ENDED && !event->end.stays;
+	command->ended = true;
+	command->end = event->end;
+	if (event->type == NC_BOX_FAILED)
+		command->failure = event->failure;
+	close_input(command);
+	if (!check_done(command) && !command->held)
+		expect_no_more(command);
+}
+
+static void on_event(struct nc_hub *hub, struct nc_holder_event *event)
+{
+	struct nc_command *command = event->type == NC_BOX_ADOPT ? NULL : find(hub, event->id);
+
+	if (!command || (event->type == NC_BOX_TOLD && !command->spec.told))
+		on_other(hub, event);
+	else if (event->type == NC_BOX_TOLD)
+		command->spec.told(command->spec.context, &event->now);
+	else if (event->type == NC_BOX_STARTED)
+		on_started(command, event);
+	else
+		on_end(command, event);
+	nc_box_fds_close(&event->fds); /* those that nobody took */
+}
+
+static void on_holder(void *context, int events)
 {
 	struct nc_hub *hub = context;
 	struct nc_holder_event event;
-	struct nc_command *command;
 	int r;
 
 	if (events & NC_WRITABLE && nc_mail_flush(&hub->holder->mail, hub->holder->fd)) {
@@ -724,41 +754,13 @@ static void on_spawner(void *context, int events)
 	if (!(events & ~NC_WRITABLE))
 		return;
 	r = nc_holder_receive(hub->holder, &event);
-	if (r == -EAGAIN)
+	if (r == 0)
+		on_event(hub, &event);
+	if (r == 0 || r == -EAGAIN)
 		return;
-	if (r < 0) {
-		lose_all(hub);
-		if (hub->lost)
-			hub->lost(hub->lost_context);
-		return;
-	}
-	command = event.type == NC_BOX_ADOPT ? NULL : find(hub, event.id);
-	if (command && event.type == NC_BOX_TOLD && command->spec.told) {
-		command->spec.told(command->spec.context, &event.now);
-		return;
-	}
-	if (event.type == NC_BOX_TOLD)
-		command = NULL;
-	if (!command || event.type == NC_BOX_STARTED) {
-		if (command) {
-			on_started(command, &event);
-		} else {
-			on_other(hub, &event);
-			if (event.type == NC_BOX_STARTED) {
-				(void)nc_fd_close(event.terminal_fd);
-				(void)nc_fd_close(event.door_fd);
-			}
-		}
-		return;
-	}
-	command->forgets = command->kept && event.type == NC_BOX_ENDED && !event.end.stays;
-	command->ended = true;
-	command->end = event.end;
-	if (event.type == NC_BOX_FAILED)
-		command->failure = event.failure;
-	close_input(command);
-	if (!check_done(command) && !command->held)
-		expect_no_more(command);
+	lose_all(hub);
+	if (hub->lost)
+		hub->lost(hub->lost_context);
 }
 
 bool nc_hub_is_behind(const struct nc_hub *hub)
@@ -789,7 +791,7 @@ int nc_hub_new(struct nc_loop loop, struct nc_holder *holder, struct nc_hub **re
 	if (!hub)
 		return -ENOMEM;
 	*hub = (struct nc_hub){.loop = loop, .holder = holder, .last_id = holder->last_id};
-	r = nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_spawner, hub, &hub->poll);
+	r = nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_holder, hub, &hub->poll);
 	if (r < 0) {
 		free(hub);
 		return r;

@@ -64,7 +64,8 @@ void nc_hub_free(struct nc_hub *hub);
  */
 struct nc_adoption {
 	uint64_t id, home;
-	int terminal_fd, stream_fd[3]; /* as in struct nc_holder_event */
+	bool runs; /* a command, in it or as it */
+	struct nc_box_fds fds;
 };
 
 /* What is told of boxes that no command waits for. Either may be NULL. */

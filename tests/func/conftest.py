@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -27,6 +28,11 @@ ALONE = {
 
 
 def pytest_configure(config):
+    # under nohup or in the background these are ignored, and would be by the programs that tests send them to: what
+    # is handled here is as usual in whatever is started
+    for number in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
     config.addinivalue_line("markers", "alone: nothing else may run on the machine")
 
 

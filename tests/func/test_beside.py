@@ -6,7 +6,7 @@ import os
 import pytest
 
 from test_staying import play, tier  # noqa: F401: fixtures
-from wire import CANCEL, DOOR, GUESTS, ENDED, EXIT, FAILED, FILES, HOME, IMAGE, KEEP, RUN, STARTED, STAY, WALL, greeting, message, order, order_body
+from wire import CANCEL, DOOR, FD_DOOR, GUESTS, ENDED, EXIT, FAILED, FILES, HOME, IMAGE, KEEP, RUN, STARTED, STAY, WALL, greeting, message, order, order_body
 
 # added to the script of test_staying: begin() starts a command in box 1 as `identity`, messages() sorts what comes
 HELPERS = r"""
@@ -252,7 +252,7 @@ program = b"import socket; c = socket.create_connection(('127.0.0.1', 888)); c.s
           b"import errno\nt = socket.socket()\ntry: t.bind(('127.0.0.1', 887))\nexcept OSError as e: print(errno.errorcode[e.errno])"
 out = worker.run(1, argv=(b"/usr/bin/python3", b"-c", program), flags=DOOR | flags, env=(b"PATH=/usr/bin",))
 kind, body, fds = worker.receive()
-assert kind == STARTED and len(fds) == 1 and body[16:18] == bytes([0, 1]), (kind, fds, body)
+assert kind == STARTED and len(fds) == 1 and body[16:18] == bytes([1, FD_DOOR]), (kind, fds, body)
 door = s.socket(fileno=fds[0])
 door.settimeout(5)
 guest, peer = door.accept()

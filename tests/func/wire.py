@@ -10,7 +10,9 @@ VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, UNSUPPORTED = range(101, 108)
 CONTAINER, PROCESS = 0, 1
-TTY, IMAGE, KEEP, STAY, FILES, DOOR, HOME, ALONE, PACK, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(12)]
+TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(10)]
+IMAGE, PACK = 1 << 20, 1 << 21  # no flags on the wire: a descriptor of the kind comes
+FD_INPUT, FD_OUTPUT, FD_ERROR, FD_PACK, FD_IMAGE, FD_LAYER, FD_LAYER_WRITABLE, FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR, FD_TERMINAL, FD_DOOR = range(12)
 PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill", "hypervisor")
 GRADES = ("none", "reduced", "full")
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
@@ -30,17 +32,26 @@ def words(*items):
     return struct.pack("<I", len(items)) + text(b"".join(item + b"\0" for item in items))
 
 
+def kinds_of(flags, layers):
+    """Of the descriptors that come with an order."""
+    pipes = [] if flags & TTY else [FD_INPUT, FD_OUTPUT, FD_ERROR]
+    own = [FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR] if flags & KEEP and not flags & TTY else []
+    return [*pipes, *[FD_PACK] * bool(flags & PACK), *[FD_IMAGE] * bool(flags & IMAGE), *[FD_LAYER + writable for writable in layers], *own]
+
+
 def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, required=None,
-               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), n_layers=None, name=b"", **limits):
-    """required: grades by property; binds: (index, writable, target); layers: writable or not, each; n_binds and n_layers lie about their number."""
+               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), kinds=None, n_fds=None, name=b"", **limits):
+    """required: grades by property; binds: (index, writable, target); layers: writable or not, each; kinds: of descriptors, others than those of an
+    honest worker; n_binds and n_fds lie about their number."""
     assert set(limits) <= set(LIMITS), limits
     values = {**LIMITS, **limits}
     body = struct.pack("<11Q", identity, home, zygote, *values.values())
     grades = [GRADES.index((required or {}).get(name, "none")) for name in PROPERTIES]
-    body += struct.pack("<BI", tier, flags) + bytes([len(grades), *grades]) + struct.pack("<II", rows, columns)
+    body += struct.pack("<BI", tier, flags & ~(IMAGE | PACK)) + bytes([len(grades), *grades]) + struct.pack("<II", rows, columns)
     body += struct.pack("<I", len(binds) if n_binds is None else n_binds)
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
-    body += struct.pack("<I", len(layers) if n_layers is None else n_layers) + bytes(layers)
+    kinds = kinds_of(flags, layers) if kinds is None else kinds
+    body += bytes([len(kinds) if n_fds is None else n_fds, *kinds])
     return body + text(name) + text(directory) + words(*argv) + words(*env)
 
 

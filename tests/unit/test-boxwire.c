@@ -19,8 +19,7 @@ static struct nc_box_order sample_order(void)
 		.columns = 80,
 		.n_binds = 2,
 		.binds = {{0, true, "/mnt"}, {15, false, "/data/x"}},
-		.n_layers = 2,
-		.layer_writable = {false, true},
+		.fds = {2, {NC_FD_LAYER, NC_FD_LAYER_WRITABLE}, {3, 4}},
 		.dir = "/workspace",
 		.argv = {.data = "echo\0a b\0", .size = 9, .count = 2},
 		.env = {.data = "A=1\0", .size = 4, .count = 1}};
@@ -65,8 +64,11 @@ static void test_order_comes_back(void **state)
 	assert_true(back.binds[0].writable && !back.binds[1].writable);
 	assert_string_equal(back.binds[0].target, "/mnt");
 	assert_string_equal(back.binds[1].target, "/data/x");
-	assert_int_equal(back.n_layers, 2);
-	assert_true(!back.layer_writable[0] && back.layer_writable[1]);
+	assert_int_equal(back.fds.n, 2);
+	assert_int_equal(back.fds.kind[0], NC_FD_LAYER);
+	assert_int_equal(back.fds.kind[1], NC_FD_LAYER_WRITABLE);
+	assert_int_equal(back.fds.fd[1], -EBADF);
+	assert_int_equal(nc_box_layers(&back), 2);
 	assert_string_equal(back.dir, "/workspace");
 	assert_int_equal(back.argv.count, 2);
 	assert_memory_equal(back.argv.data, "echo\0a b\0", 9);
@@ -198,7 +200,7 @@ static void test_most_binds(void **state)
 	assert_int_equal(back.n_binds, 0);
 }
 
-static void test_most_layers(void **state)
+static void test_kinds_of_descriptors(void **state)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	struct nc_box_order order = sample_order(), back;
@@ -208,33 +210,40 @@ static void test_most_layers(void **state)
 
 	(void)state;
 	order.n_binds = 0;
+	order.fds.n = NC_BOX_FDS_MAX;
 	assert_int_equal(round_trip(&order, &out, &back), 0);
-	assert_int_equal(out.buf.data[at], NC_BOX_LAYERS_MAX);
-	out.buf.data[at] = NC_BOX_LAYERS_MAX + 1;
+	assert_int_equal(back.fds.n, NC_BOX_FDS_MAX);
+	assert_int_equal(out.buf.data[at], NC_BOX_FDS_MAX);
+	out.buf.data[at + 1] = NC_FD_MAX;
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
 	nc_boxwire_get_order(&in, &back);
 	assert_int_equal(nc_wire_close(&in), -EBADMSG);
-	assert_int_equal(back.n_layers, 0);
+	out.buf.data[at + 1] = NC_FD_LAYER;
+	out.buf.data[at] = NC_BOX_FDS_MAX + 1;
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_order(&in, &back);
+	assert_int_equal(nc_wire_close(&in), -EBADMSG);
+	assert_int_equal(back.fds.n, 0);
 }
 
-static void test_descriptors_of_an_order(void **state)
+static void test_descriptors_of_a_message(void **state)
 {
-	struct nc_box_order order = {0};
-	static const struct {
-		uint32_t flags;
-		size_t fds;
-	} cases[] = {{0, 3}, {NC_ORDER_TTY, 0}, {NC_ORDER_IMAGE, 4}, {NC_ORDER_KEEP, 6},
-		{NC_ORDER_TTY | NC_ORDER_IMAGE, 1}, {NC_ORDER_TTY | NC_ORDER_KEEP, 0},
-		{NC_ORDER_IMAGE | NC_ORDER_KEEP, 7}, {NC_ORDER_PACK, 4}, {NC_ORDER_FLAGS, 2}};
+	struct nc_box_fds fds = {0};
+	struct nc_wire_packet packet = {.fds = {30, 31}, .n_fds = 2};
 
 	(void)state;
-	for (size_t i = 0; i < unit_count(cases); i++) {
-		order.flags = cases[i].flags;
-		order.n_layers = 0;
-		assert_int_equal(nc_box_order_fds(&order), cases[i].fds);
-		order.n_layers = 2;
-		assert_int_equal(nc_box_order_fds(&order), cases[i].fds + 2);
-	}
+	nc_box_fds_add(&fds, NC_FD_OUTPUT, 5);
+	nc_box_fds_add(&fds, NC_FD_PACK, -EBADF);
+	assert_int_equal(fds.n, 1);
+	assert_int_equal(nc_box_fds_meet(&fds, &packet), -EBADMSG);
+	nc_box_fds_add(&fds, NC_FD_IMAGE, 6);
+	assert_int_equal(nc_box_fds_meet(&fds, &packet), 0);
+	assert_true(nc_box_fds_has(&fds, NC_FD_IMAGE) && !nc_box_fds_has(&fds, NC_FD_PACK));
+	assert_int_equal(nc_box_fds_find(&fds, NC_FD_IMAGE), 31);
+	assert_int_equal(nc_box_fds_take(&fds, NC_FD_OUTPUT), 30);
+	assert_int_equal(nc_box_fds_take(&fds, NC_FD_OUTPUT), -EBADF);
+	assert_int_equal(nc_box_fds_take(&fds, NC_FD_INPUT), -EBADF);
+	assert_true(nc_box_fds_has(&fds, NC_FD_OUTPUT)); /* it came, and is somebody's */
 }
 
 static void test_neutral_orders(void **state)
@@ -247,39 +256,18 @@ static void test_neutral_orders(void **state)
 	assert_true(nc_box_is_neutral(&order));
 	order.flags = NC_ORDER_TTY;
 	assert_false(nc_box_is_neutral(&order));
-	order.flags = NC_ORDER_IMAGE;
-	assert_false(nc_box_is_neutral(&order));
 	order.flags = NC_ORDER_DOOR;
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.home = 1};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.n_binds = 1};
 	assert_false(nc_box_is_neutral(&order));
-	order = (struct nc_box_order){.n_layers = 1};
+	order = (struct nc_box_order){.fds = {1, {NC_FD_IMAGE}, {3}}};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.fds = {1, {NC_FD_LAYER}, {3}}};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.tier = NC_TIER_PROCESS};
 	assert_false(nc_box_is_neutral(&order));
-}
-
-static void test_start_comes_back(void **state)
-{
-	cleanup_wire_out struct nc_wire_out out = {0};
-	const struct nc_box_start start = {3, 1234567, false, true};
-	struct nc_box_start back = {0};
-	struct nc_wire_in in;
-	uint32_t size;
-
-	(void)state;
-	nc_wire_begin(&out, NC_BOX_STARTED);
-	nc_boxwire_put_start(&out, &start);
-	size = (uint32_t)(out.buf.size - 8);
-	memcpy(out.buf.data + 4, &size, sizeof(size));
-	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
-	nc_boxwire_get_start(&in, &back);
-	assert_int_equal(nc_wire_close(&in), 0);
-	assert_int_equal(back.id, 3);
-	assert_int_equal(back.birth_ns, 1234567);
-	assert_true(!back.terminal && back.door);
 }
 
 static void test_host_comes_back(void **state)
@@ -380,7 +368,8 @@ static void test_end_comes_back(void **state)
 
 static void test_more_denials_than_are_kept_are_refused(void **state)
 {
-	static unsigned char message[8 + 8 + 1 + 8 + 1 + 1 + 1 + 4 + 1 + 11 * 8 + 4] = {0x4e, 0x63, 103};
+	static unsigned char message[8 + 8 + 1 + 8 + 1 + 1 + 1 + 4 + 1 + 11 * 8 + 4] = {
+		0x4e, 0x63, 103};
 	struct nc_box_end back = {0};
 	struct nc_wire_in in;
 
@@ -402,10 +391,9 @@ int main(void)
 		cmocka_unit_test(test_bad_fields_are_refused),
 		cmocka_unit_test(test_what_is_not_known_cannot_be_required),
 		cmocka_unit_test(test_most_binds),
-		cmocka_unit_test(test_most_layers),
-		cmocka_unit_test(test_descriptors_of_an_order),
+		cmocka_unit_test(test_kinds_of_descriptors),
+		cmocka_unit_test(test_descriptors_of_a_message),
 		cmocka_unit_test(test_neutral_orders),
-		cmocka_unit_test(test_start_comes_back),
 		cmocka_unit_test(test_host_comes_back),
 		cmocka_unit_test(test_now_comes_back),
 		cmocka_unit_test(test_end_comes_back),
