@@ -128,7 +128,6 @@ static struct nc_box_words words_of(const char *const *argv, char *text)
 static void order(const struct program *program, uint64_t id)
 {
 	static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
-	const int stdio[3] = {null_fd, null_fd, null_fd};
 	char argv_text[128], env_text[64];
 	struct nc_wire_out out = {0};
 	struct nc_box_order wanted = {
@@ -141,13 +140,14 @@ static void order(const struct program *program, uint64_t id)
 			.disk_bytes = 64U << 20,
 			.inodes = 1024,
 			.open_files = 1024},
+		.fds = {3, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR}, {null_fd, null_fd, null_fd}},
 		.argv = words_of(program->argv, argv_text),
 		.env = words_of(env, env_text),
 	};
 
 	nc_wire_begin(&out, NC_BOX_RUN);
 	nc_boxwire_put_order(&out, &wanted);
-	if (nc_wire_send(spawner_fd, &out, stdio, 3) < 0)
+	if (nc_wire_send(spawner_fd, &out, wanted.fds.fd, wanted.fds.n) < 0)
 		die("order a box");
 	nc_wire_out_done(&out);
 }
