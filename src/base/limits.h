@@ -10,7 +10,10 @@
 /* Descriptors that may come with one message; the kernel's own cap is 253. */
 #define NC_WIRE_FDS_MAX 16U
 
-/* Messages that a spawner has not taken yet; more are refused. */
+/* Holders of boxes that one worker knows; each has a number below. */
+#define NC_HOLDERS_MAX 16U
+
+/* Messages that a holder of boxes has not taken yet; more are refused. */
 #define NC_HOLDER_MAIL_MAX 4096U
 
 /* The same of the recorder: what begins and is noted, each of up to 64 KiB. */

@@ -96,7 +96,7 @@ static int run_as_worker(
 	(void)signal(SIGPIPE, SIG_IGN);
 	nc_start_network(start, &loop);
 	setup.network = start->network;
-	r = nc_holder_connect(&start->holder, abi, err);
+	r = nc_holder_connect(&start->holder, err);
 	if (r < 0)
 		return r;
 	r = nc_engine_new(&setup, &engine);

@@ -163,7 +163,7 @@ static int build_as_worker(struct task *task, struct nc_build_spec *spec, struct
 	if (abi < 0)
 		return abi;
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_holder_connect(holder, abi, err);
+	r = nc_holder_connect(holder, err);
 	if (r < 0)
 		return r;
 	r = uv_loop_init(&task->loop);

@@ -29,12 +29,11 @@ static int run_quietly(struct nc_holder *holder, struct nc_run *task, struct nac
  * A spawner that was begun before us answers while it prepares the box: woken on the processor of
  * the box's first process, we would hold that up.
  */
-static int greet(
-	const struct nc_exec *exec, struct nc_holder *holder, int abi, struct nacre_err *err)
+static int greet(const struct nc_exec *exec, struct nc_holder *holder, struct nacre_err *err)
 {
 	cpu_set_t had;
 	bool stays = exec->begun_fd > 0 && nc_processor_stay(&had);
-	int r = nc_holder_connect(holder, abi, err);
+	int r = nc_holder_connect(holder, err);
 
 	if (stays)
 		(void)nc_processor_roam(&had); /* what we had cannot be refused */
@@ -46,12 +45,13 @@ static int run_as_worker(const struct nc_exec *exec, struct nc_holder *holder,
 	struct nc_order *order, struct nacre_err *err)
 {
 	struct nc_terminal terminal = {.fd = -EBADF, .resized_fd = -EBADF};
-	int abi = nc_fence_all();
-	int r = abi < 0 ? abi : nc_filter_load(NC_FILTER_WORKER, NULL);
+	int r = nc_fence_all();
 
+	if (r >= 0)
+		r = nc_filter_load(NC_FILTER_WORKER, NULL);
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
-	r = greet(exec, holder, abi, err);
+	r = greet(exec, holder, err);
 	if (r == 0 && exec->prepare)
 		r = exec->prepare(&order->run, err);
 	if (r == 0)

@@ -374,7 +374,7 @@ static int fill_and_commit(struct import *import, struct nc_holder *holder, stru
 {
 	struct nc_run *run = &import->order.run;
 	int abi = lock_in(import->store_fd, err);
-	int r = abi < 0 ? abi : nc_holder_connect(holder, abi, err);
+	int r = abi < 0 ? abi : nc_holder_connect(holder, err);
 
 	if (r == 0)
 		r = nc_order_settle(&import->args, holder, &import->order, err);

@@ -445,7 +445,7 @@ static int run_as_worker(struct nc_holder *holder, const struct nc_config *confi
 	if (r < 0)
 		return nc_err_errno(err, r, "Restrict ourselves");
 	(void)signal(SIGPIPE, SIG_IGN);
-	r = nc_holder_connect(holder, abi, err);
+	r = nc_holder_connect(holder, err);
 	if (r < 0)
 		return r;
 	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)

@@ -590,7 +590,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	nc_start_network(start, &daemon.loop);
 	setup.network = start->network;
 	setup.binds = &opened->binds;
-	r = nc_holder_connect(&start->holder, abi, err);
+	r = nc_holder_connect(&start->holder, err);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
 

@@ -443,7 +443,7 @@ static int order_box(struct nc_build *build, const char *program,
 	int r;
 
 	*exec = (struct nc_exec_spec){
-		.id = nc_hub_box_id(build->spec.hub), .limits = *limits, .tier = NC_TIER_CONTAINER};
+		.id = nc_hub_box_id(build->spec.hub, NC_TIER_CONTAINER), .limits = *limits, .tier = NC_TIER_CONTAINER};
 	exec->limits.disk_bytes = disk_bytes;
 	exec->limits.inodes = disk_bytes / 4096 + 1024;
 	exec->limits.memory_bytes += disk_bytes;

@@ -564,7 +564,7 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 	if (setup->record)
 		r = nc_chronicle_new(setup->loop, setup->record, setup->record_returns, on_written,
 			setup->say, &engine->chronicle);
-	if (r == 0 && setup->warm && setup->holder->terms[NC_TIER_CONTAINER].warms)
+	if (r == 0 && setup->warm && nc_holder_terms(setup->holder, NC_TIER_CONTAINER)->warms)
 		r = nc_pool_new(setup->loop, engine->hub, &setup->config->serve, setup->meminfo_fd,
 			setup->say, &engine->pool);
 	if (r < 0)

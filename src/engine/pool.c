@@ -271,7 +271,7 @@ static void begin(struct zygote *zygote)
 		.ended = on_put};
 	struct nacre_err err = {0};
 
-	zygote->box_id = nc_hub_box_id(pool->hub);
+	zygote->box_id = nc_hub_box_id(pool->hub, NC_TIER_CONTAINER);
 	zygote->began_ns = zygote->used_ns = nc_clock_ns();
 	zygote->said[0] = '\0';
 	zygote->is_ended = false;
@@ -367,7 +367,7 @@ static void begin_waiter(struct waiter *waiter)
 	static const char *const none[] = {NULL};
 	struct nc_pool *pool = waiter->pool;
 	struct nc_word_list env = NC_WORD_LIST;
-	struct nc_exec_spec exec = {.id = nc_hub_box_id(pool->hub),
+	struct nc_exec_spec exec = {.id = nc_hub_box_id(pool->hub, NC_TIER_CONTAINER),
 		.tier = NC_TIER_CONTAINER,
 		.waits = true,
 		.limits = usual,

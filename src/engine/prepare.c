@@ -295,8 +295,8 @@ static int choose(struct nc_execution *execution, enum nc_tier tier, const char 
 /* A caller may ask for more isolation than the policy does, never for less. */
 static int route(struct nc_execution *execution)
 {
-	const struct nc_tier_terms *all = nc_engine_setup(execution->engine)->holder->terms;
-	const struct nc_tier_terms *usual = &all[NC_TIER_CONTAINER];
+	const struct nc_holder *holder = nc_engine_setup(execution->engine)->holder;
+	const struct nc_tier_terms *usual = nc_holder_terms(holder, NC_TIER_CONTAINER), *named;
 	const enum nc_tier wanted = execution->request.tier;
 	const bool is_risky = execution->verdict > NC_VERDICT_ALLOW;
 	const struct need *mounts = find_need(execution), *need = is_risky ? &risk : mounts;
@@ -308,8 +308,13 @@ static int route(struct nc_execution *execution)
 			"%s a container box, and no user namespace can be had here (see: nacre "
 			"doctor)",
 			need->subject);
-	if (wanted != NC_TIER_MAX && (!mounts || all[wanted].mounts) &&
-		(!is_risky || nc_terms_are_enough(&all[wanted], usual)))
+	named = wanted != NC_TIER_MAX ? nc_holder_terms(holder, wanted) : usual;
+	if (!named->here && named != usual)
+		return nc_execution_fail(execution, "blocked",
+			"The tier '%s' cannot be had here (see: nacre doctor)",
+			nc_tier_names[wanted]);
+	if (wanted != NC_TIER_MAX && (!mounts || named->mounts) &&
+		(!is_risky || nc_terms_are_enough(named, usual)))
 		return choose(execution, wanted, "named in the request");
 	if (wanted != NC_TIER_MAX)
 		return choose(execution, NC_TIER_CONTAINER, need->reason);

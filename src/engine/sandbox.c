@@ -47,9 +47,9 @@ struct nc_stats_wait {
 
 bool nc_sandbox_is_home(const struct nc_sandbox *sandbox)
 {
-	return nc_engine_setup(sandbox->all->setup.engine)
-		->holder->terms[sandbox->exec.tier]
-		.shares;
+	const struct nc_engine_setup *setup = nc_engine_setup(sandbox->all->setup.engine);
+
+	return nc_holder_terms(setup->holder, sandbox->exec.tier)->shares;
 }
 
 /* Its life is its own; how long each command may take is what a policy may bound. */
@@ -117,7 +117,29 @@ static int refuse(struct nacre_err *err, const char *part)
 	return -EPERM;
 }
 
-/* Terms, limits and order, from its spec; the tier is always container. */
+/* Whether boxes of its tier are to be had. */
+static int check_tier(
+	const struct nc_engine_setup *engine, enum nc_tier tier, struct nacre_err *err)
+{
+	const struct nc_tier_terms *terms = nc_holder_terms(engine->holder, tier);
+
+	if (terms->here &&
+		nc_terms_are_enough(terms, nc_holder_terms(engine->holder, NC_TIER_CONTAINER)))
+		return 0;
+	if (terms->here)
+		return nc_err_set(err, -EPERM,
+			"tier: a %s box is held by less than what runs in sandboxes needs",
+			nc_tier_names[tier]);
+	return tier == NC_TIER_CONTAINER
+		       ? nc_err_set(err, -EOPNOTSUPP,
+				 "Sandboxes need a user namespace, which cannot be had here (see: "
+				 "nacre doctor)")
+		       : nc_err_set(err, -EOPNOTSUPP,
+				 "tier: '%s' cannot be had here (see: nacre doctor)",
+				 nc_tier_names[tier]);
+}
+
+/* Terms, limits and order, from its spec. */
 int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
@@ -126,12 +148,10 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 
 	if (r < 0)
 		return refuse(err, "policy");
-	if (!engine->holder->terms[NC_TIER_CONTAINER].here)
-		return nc_err_set(err, -EOPNOTSUPP,
-			"Sandboxes need a user namespace, which cannot be had here (see: nacre "
-			"doctor)");
-	r = nc_hooks_check_env(
-		sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);
+	r = check_tier(engine, sandbox->spec.tier, err);
+	if (r == 0)
+		r = nc_hooks_check_env(
+			sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);
 	if (r == 0)
 		r = set_limits(sandbox, err);
 	sandbox->spec.network.secrets.handed_over = placeholders != NULL;
@@ -146,7 +166,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	if (placeholders && sandbox->access)
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
-	sandbox->exec = (struct nc_exec_spec){.id = sandbox->box_id, .tier = NC_TIER_CONTAINER};
+	sandbox->exec = (struct nc_exec_spec){.id = sandbox->box_id, .tier = sandbox->spec.tier};
 	r = nc_settle(engine->holder, &sandbox->wish, &sandbox->exec, err);
 	if (r < 0)
 		return refuse(err, "limits");
@@ -436,7 +456,7 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 	sandbox->spec.network.trusted = trusted;
 	sandbox->made = made;
 	sandbox->made_context = context;
-	sandbox->box_id = nc_hub_box_id(all->hub);
+	sandbox->box_id = nc_hub_box_id(all->hub, sandbox->spec.tier);
 	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", tenant);
 	nc_clock_stamp(sandbox->created);
 	if (all->count >= all->setup.max || count_of(all, tenant) >= all->setup.max_each ||
@@ -643,7 +663,7 @@ int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
 
-	if (!engine->holder->terms[sandbox->exec.tier].stops)
+	if (!nc_holder_terms(engine->holder, sandbox->exec.tier)->stops)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Nothing can be stopped here: no control group can be frozen");
 	sandbox->paused = paused;
@@ -702,6 +722,18 @@ static void on_gone(void *context, uint64_t box_id)
 		nc_sandbox_gone(sandbox);
 }
 
+/* What it held is gone with it. */
+static void on_lost(void *context, unsigned int holder)
+{
+	const struct nc_sandboxes *all = context;
+
+	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
+		next = s->next;
+		if (nc_hub_holder_of(s->box_id) == holder)
+			nc_sandbox_gone(s);
+	}
+}
+
 void nc_sandboxes_tick(struct nc_sandboxes *all)
 {
 	uint64_t now = nc_clock_ns();
@@ -734,8 +766,11 @@ void nc_sandboxes_guard(struct nc_sandboxes *all, const struct nc_sandboxes_gate
 int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes **ret_sandboxes)
 {
 	struct nc_sandboxes *all = calloc(1, sizeof(*all));
-	const struct nc_hub_watch watch = {
-		.context = all, .adopted = nc_sandboxes_adopted, .told = on_told, .gone = on_gone};
+	const struct nc_hub_watch watch = {.context = all,
+		.adopted = nc_sandboxes_adopted,
+		.told = on_told,
+		.gone = on_gone,
+		.lost = on_lost};
 	int r = all ? 0 : -ENOMEM;
 
 	if (r == 0 && setup->memory_fd >= 0)

@@ -37,7 +37,7 @@ int nc_sandbox_exec_spec(
 	exec->rows = 24;
 	exec->columns = 80;
 	if (nc_sandbox_is_home(sandbox)) {
-		exec->id = nc_hub_box_id(sandbox->all->hub);
+		exec->id = nc_hub_id_beside(sandbox->all->hub, sandbox->box_id);
 		exec->home = sandbox->box_id;
 	} else {
 		exec->stays = true;

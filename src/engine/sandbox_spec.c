@@ -75,6 +75,7 @@ static void read_input(const struct nc_cursor *c)
 
 static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("policy", nc_read_policy, policy),
+	SANDBOX("tier", nc_read_tier, tier),
 	SANDBOX("image", read_image, image),
 	SANDBOX("binds", nc_read_binds, binds),
 	SANDBOX("snapshot", read_image, snapshot),

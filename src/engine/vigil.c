@@ -88,7 +88,7 @@ static void respond(
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
 
 	/* what cannot be stopped is not let go on */
-	if (how == NC_RESPOND_FREEZE && setup->holder->terms[execution->tier].stops)
+	if (how == NC_RESPOND_FREEZE && nc_holder_terms(setup->holder, execution->tier)->stops)
 		freeze(execution, alert);
 	else
 		end_it(execution, "ended", alert);

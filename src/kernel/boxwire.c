@@ -126,6 +126,27 @@ static bool is_layer(enum nc_box_fd kind)
 	return kind == NC_FD_LAYER || kind == NC_FD_LAYER_WRITABLE;
 }
 
+bool nc_box_fd_is_tree(enum nc_box_fd kind)
+{
+	return kind == NC_FD_IMAGE || is_layer(kind);
+}
+
+bool nc_box_fds_fit(const struct nc_box_order *order)
+{
+	const size_t piped = order->flags & NC_ORDER_TTY ? 0 : 1;
+	const size_t kept = order->flags & NC_ORDER_KEEP ? piped : 0;
+	size_t count[NC_FD_MAX] = {0};
+
+	for (size_t i = 0; i < order->fds.n; i++)
+		count[order->fds.kind[i]]++;
+	for (size_t i = 0; i < 3; i++)
+		if (count[NC_FD_INPUT + i] != piped || count[NC_FD_OWN_INPUT + i] != kept)
+			return false;
+	return count[NC_FD_PACK] <= piped && count[NC_FD_IMAGE] <= 1 &&
+	       nc_box_layers(order) <= NC_BOX_LAYERS_MAX && count[NC_FD_TERMINAL] == 0 &&
+	       count[NC_FD_DOOR] == 0;
+}
+
 size_t nc_box_layers(const struct nc_box_order *order)
 {
 	size_t n = 0;
@@ -280,20 +301,75 @@ static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[11])
 
 _Static_assert(sizeof(struct nc_box_usage) == 11 * sizeof(uint64_t), "a figure is not sent");
 
-void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host)
+/* What boxes can do, as bits. */
+static void can_fields(struct nc_tier_terms *terms, bool *fields[4])
 {
-	nc_wire_put_u8(out, host->ranges);
-	nc_wire_put_u8(out, host->user_ns);
-	nc_wire_put_u32(out, host->cgroups);
-	nc_wire_put_text(out, host->scratch);
+	fields[0] = &terms->stops;
+	fields[1] = &terms->shares;
+	fields[2] = &terms->mounts;
+	fields[3] = &terms->warms;
 }
 
-void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host)
+static void put_terms(struct nc_wire_out *out, enum nc_tier tier, const struct nc_tier_terms *terms)
 {
-	ret_host->ranges = nc_wire_get_u8(in) != 0;
-	ret_host->user_ns = nc_wire_get_u8(in) != 0;
-	ret_host->cgroups = nc_wire_get_u32(in);
-	nc_wire_get_text(in, ret_host->scratch, NC_BOX_DIR_MAX);
+	struct nc_tier_terms copy = *terms;
+	uint32_t can = 0, holds = 0;
+	bool *fields[4];
+
+	can_fields(&copy, fields);
+	for (size_t i = 0; i < 4; i++)
+		can |= (uint32_t)*fields[i] << i;
+	for (size_t i = 0; i < NC_NAMED_MAX; i++)
+		holds |= (uint32_t)terms->holds[i] << i;
+	nc_wire_put_u8(out, (uint8_t)tier);
+	nc_wire_put_u32(out, can);
+	nc_wire_put_u32(out, holds);
+	put_grades(out, terms->grades);
+}
+
+/* Of a tier that this version does not know nothing is taken. */
+static void get_terms(struct nc_wire_in *in, struct nc_tier_terms all[static NC_TIER_MAX])
+{
+	const uint8_t tier = nc_wire_get_u8(in);
+	const uint32_t can = nc_wire_get_u32(in), holds = nc_wire_get_u32(in);
+	struct nc_tier_terms terms = {.here = true};
+	bool *fields[4];
+
+	can_fields(&terms, fields);
+	for (size_t i = 0; i < 4; i++)
+		*fields[i] = can >> i & 1;
+	for (size_t i = 0; i < NC_NAMED_MAX; i++)
+		terms.holds[i] = holds >> i & 1;
+	get_grades(in, false, terms.grades);
+	if (in->error == 0 && tier < NC_TIER_MAX)
+		all[tier] = terms;
+}
+
+void nc_boxwire_put_welcome(struct nc_wire_out *out, const struct nc_box_welcome *welcome)
+{
+	uint8_t n = 0;
+
+	nc_wire_put_u8(out, welcome->ranges);
+	nc_wire_put_text(out, welcome->scratch);
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		n += welcome->terms[i].here;
+	nc_wire_put_u8(out, n);
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		if (welcome->terms[i].here)
+			put_terms(out, i, &welcome->terms[i]);
+	nc_wire_put_u32(out, welcome->n_adopted);
+}
+
+void nc_boxwire_get_welcome(struct nc_wire_in *in, struct nc_box_welcome *ret_welcome)
+{
+	uint8_t n;
+
+	*ret_welcome = (struct nc_box_welcome){.ranges = nc_wire_get_u8(in) != 0};
+	nc_wire_get_text(in, ret_welcome->scratch, NC_BOX_DIR_MAX);
+	n = nc_wire_get_u8(in);
+	for (uint8_t i = 0; i < n && in->error == 0; i++)
+		get_terms(in, ret_welcome->terms);
+	ret_welcome->n_adopted = nc_wire_get_u32(in);
 }
 
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)

@@ -11,6 +11,7 @@
 #include "base/tier_ids.h"
 #include "base/wire.h"
 #include "kernel/grade.h"
+#include "kernel/terms.h"
 
 /*
  * Each side says its version first. From 7 on neighbours understand each other: who is older skips
@@ -35,7 +36,7 @@ enum nc_box_message {
 	NC_BOX_FREEZE, /* u64 id, u8: whether it and those at home in it stand still */
 	NC_BOX_ASK,    /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
 	/* from the spawner */
-	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_host, u32: how many ADOPT follow */
+	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_welcome */
 	NC_BOX_STARTED,	      /* u64 id, u64 ns since the order, fds: its terminal, its door */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
 	NC_BOX_FAILED,	      /* u64 id, u8 enum nc_fail, u32 errno, text: which step */
@@ -197,8 +198,16 @@ struct nc_box_host {
 	bool ranges;	  /* each box has user ids of its own */
 	bool user_ns;	  /* a user namespace can be had; without it there are only process boxes */
 	uint32_t cgroups; /* bits of enum nc_cgroup_can */
+	uint32_t landlock; /* the ABI of this kernel, or 0 */
+};
+
+/* What a holder says of itself. */
+struct nc_box_welcome {
+	bool ranges; /* it has privilege: each box has user ids of its own */
 	/* process boxes work below this/<id>, in the directories workspace and tmp */
 	char scratch[NC_BOX_DIR_MAX + 1];
+	struct nc_tier_terms terms[NC_TIER_MAX];
+	uint32_t n_adopted; /* ADOPT messages that follow */
 };
 
 /* System calls that were refused in a box: as many kinds as are kept, each with its count. */
@@ -284,6 +293,13 @@ void nc_boxwire_put_fds(struct nc_wire_out *out, const struct nc_box_fds *fds);
 /* The kinds; the descriptors themselves are -EBADF. */
 void nc_boxwire_get_fds(struct nc_wire_in *in, struct nc_box_fds *ret_fds);
 
+/* An image or a layer: a directory; everything else with an order is a stream. */
+bool nc_box_fd_is_tree(enum nc_box_fd kind);
+
+/* Whether those of an order are what it says: streams all or, with a terminal, none; no kind that
+ * is not an order's, and none but layers twice. */
+bool nc_box_fds_fit(const struct nc_box_order *order);
+
 /* How many layers come with an order. */
 size_t nc_box_layers(const struct nc_box_order *order);
 
@@ -300,8 +316,8 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 /* The words borrow from the message. Errors are in->error, as with every getter. */
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order);
 
-void nc_boxwire_put_host(struct nc_wire_out *out, const struct nc_box_host *host);
-void nc_boxwire_get_host(struct nc_wire_in *in, struct nc_box_host *ret_host);
+void nc_boxwire_put_welcome(struct nc_wire_out *out, const struct nc_box_welcome *welcome);
+void nc_boxwire_get_welcome(struct nc_wire_in *in, struct nc_box_welcome *ret_welcome);
 
 void nc_boxwire_put_now(struct nc_wire_out *out, const struct nc_box_now *now);
 void nc_boxwire_get_now(struct nc_wire_in *in, struct nc_box_now *ret_now);

@@ -168,11 +168,18 @@ static int allow_all(int ruleset_fd, const struct nc_fence_path *paths, size_t n
 	return r;
 }
 
-/* A ruleset that handles these, and the scopes. Returns the ABI, or as nc_fence_payload. */
-static int make_ruleset(bool files, uint64_t net, int *ret_fd)
+int nc_fence_abi(void)
 {
 	long abi = syscall(
 		SYS_landlock_create_ruleset, NULL, (size_t)0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return abi > 0 ? (int)abi : 0;
+}
+
+/* A ruleset that handles these, and the scopes. Returns the ABI, or as nc_fence_payload. */
+static int make_ruleset(bool files, uint64_t net, int *ret_fd)
+{
+	const int abi = nc_fence_abi();
 	struct ruleset attributes = {.scoped = SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL};
 	size_t size = abi >= 6	 ? sizeof(attributes)
 		      : abi >= 4 ? offsetof(struct ruleset, scoped)
@@ -181,13 +188,13 @@ static int make_ruleset(bool files, uint64_t net, int *ret_fd)
 
 	if (abi <= 0)
 		return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -errno;
-	attributes.fs = files ? known_rights((int)abi) : 0;
+	attributes.fs = files ? known_rights(abi) : 0;
 	attributes.net = abi >= 4 ? net : 0;
 	fd = syscall(SYS_landlock_create_ruleset, &attributes, size, 0);
 	if (fd < 0)
 		return -errno;
 	*ret_fd = (int)fd;
-	return (int)abi;
+	return abi;
 }
 
 static int restrict_self(int ruleset_fd)

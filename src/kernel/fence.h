@@ -63,6 +63,9 @@ int nc_fence_scopes(void);
  */
 int nc_fence_all(void);
 
+/* The ABI of Landlock that this kernel has; 0: none. errno says why. */
+int nc_fence_abi(void);
+
 /*
  * The same, but for the files, directories and links below one directory, which must exist: there
  * it reads, makes, changes and removes, and runs nothing. NULL: no such directory.

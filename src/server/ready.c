@@ -111,9 +111,11 @@ static int try_box(struct nc_ready *ready, struct nacre_err *err)
 	struct nc_hub *hub = nc_engine_hub(ready->engine);
 	/* those that an execution has which names none */
 	const struct nc_limit_values *usual = &setup->config->limits.language[NC_PYTHON];
-	struct nc_exec_spec exec = {.id = nc_hub_box_id(hub),
-		.tier = setup->holder->terms[NC_TIER_CONTAINER].here ? NC_TIER_CONTAINER
-								     : NC_TIER_PROCESS,
+	const enum nc_tier tier = nc_holder_terms(setup->holder, NC_TIER_CONTAINER)->here
+					  ? NC_TIER_CONTAINER
+					  : NC_TIER_PROCESS;
+	struct nc_exec_spec exec = {.id = nc_hub_box_id(hub, tier),
+		.tier = tier,
 		.limits = {.memory_bytes = usual->memory_mb.number * MB,
 			.cpu_milli = usual->cpu_cores.number,
 			.wall_ms = 10000,

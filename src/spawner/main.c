@@ -45,6 +45,7 @@
 #include "base/parse.h"
 #include "base/pidfd.h"
 #include "kernel/caps.h"
+#include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/program.h"
 #include "kernel/userns.h"
@@ -294,6 +295,7 @@ static int lock_up(struct nacre_err *err)
 	if (r < 0)
 		return nc_err_errno(err, r, "Drop privileges");
 	nc_scratch_sweep(&spawner.nursery.scratch);
+	spawner.nursery.host.landlock = (uint32_t)nc_fence_abi();
 	r = nc_filter_load(NC_FILTER_SPAWNER, NULL);
 	return r < 0 ? nc_err_errno(err, r, "Restrict system calls") : 0;
 }

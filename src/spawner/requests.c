@@ -75,6 +75,7 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nacre_err err = {0};
 	struct nc_wire_out out;
 	struct nc_box_host *host = &spawner->nursery.host;
+	struct nc_box_welcome welcome;
 	uint32_t version = nc_wire_get_u32(in);
 
 	in->lenient = spawner->worker.newer = version > NC_BOXWIRE_VERSION;
@@ -88,11 +89,13 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	host->cgroups = spawner->nursery.cgroups.can;
 	host->user_ns = can_make_user_ns(spawner);
 	spawner->worker.greeted = true;
-	nc_scratch_path(&spawner->nursery.scratch, host->scratch);
+	welcome = (struct nc_box_welcome){.ranges = host->ranges, .n_adopted = count_adopted(spawner)};
+	nc_scratch_path(&spawner->nursery.scratch, welcome.scratch);
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		nc_terms_judge(host, i, &welcome.terms[i]);
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
-	nc_boxwire_put_host(&out, host);
-	nc_wire_put_u32(&out, count_adopted(spawner));
+	nc_boxwire_put_welcome(&out, &welcome);
 	nc_worker_send(&spawner->worker, &out, NULL, 0);
 	tell_adopted(spawner);
 	nc_groups_sweep(&spawner->nursery); /* while the worker thinks, and the first box grows */
@@ -139,56 +142,20 @@ static bool is_good_directory(struct nc_spawner *spawner, int fd, bool to_write)
 	       !(flags & O_PATH) && (!to_write || status.st_uid == worker);
 }
 
-static bool is_good_descriptor(
-	struct nc_spawner *spawner, const struct nc_box_order *order, enum nc_box_fd kind, int fd)
-{
-	switch (kind) {
-	case NC_FD_INPUT:
-	case NC_FD_OUTPUT:
-	case NC_FD_ERROR:
-	case NC_FD_PACK:
-		return !(order->flags & NC_ORDER_TTY) && nc_fd_is_stream(fd);
-	case NC_FD_OWN_INPUT:
-	case NC_FD_OWN_OUTPUT:
-	case NC_FD_OWN_ERROR:
-		return order->flags & NC_ORDER_KEEP && !(order->flags & NC_ORDER_TTY) &&
-		       nc_fd_is_stream(fd);
-	case NC_FD_IMAGE:
-	case NC_FD_LAYER:
-	case NC_FD_LAYER_WRITABLE:
-		return order->tier == NC_TIER_CONTAINER &&
-		       is_good_directory(spawner, fd, kind == NC_FD_LAYER_WRITABLE);
-	case NC_FD_TERMINAL:
-	case NC_FD_DOOR:
-	case NC_FD_MAX:
-		break;
-	}
-	return false;
-}
-
-/* Each as it should be and, but for layers, once; the streams all, or where there is a terminal
- * none. */
 static bool descriptors_are_sane(struct nc_spawner *spawner, struct nc_box_order *order)
 {
-	const bool piped = !(order->flags & NC_ORDER_TTY);
-	const bool keeps = piped && order->flags & NC_ORDER_KEEP;
 	struct nc_box_fds *fds = &order->fds;
-	size_t count[NC_FD_MAX] = {0};
 
-	if (nc_box_fds_meet(fds, &spawner->packet) < 0)
+	if (nc_box_fds_meet(fds, &spawner->packet) < 0 || !nc_box_fds_fit(order))
 		return false;
-	for (size_t i = 0; i < fds->n; i++) {
-		const bool is_layer =
-			fds->kind[i] == NC_FD_LAYER || fds->kind[i] == NC_FD_LAYER_WRITABLE;
-
-		if (!is_good_descriptor(spawner, order, fds->kind[i], fds->fd[i]) ||
-			++count[fds->kind[i]] > (is_layer ? NC_BOX_LAYERS_MAX : 1))
+	for (size_t i = 0; i < fds->n; i++)
+		if (!nc_box_fd_is_tree(fds->kind[i])
+				? !nc_fd_is_stream(fds->fd[i])
+				: order->tier != NC_TIER_CONTAINER ||
+					  !is_good_directory(spawner, fds->fd[i],
+						  fds->kind[i] == NC_FD_LAYER_WRITABLE))
 			return false;
-	}
-	for (size_t i = 0; i < 3; i++)
-		if (count[NC_FD_INPUT + i] != piped || count[NC_FD_OWN_INPUT + i] != keeps)
-			return false;
-	return nc_box_layers(order) <= NC_BOX_LAYERS_MAX;
+	return true;
 }
 
 /* The order that has just come, to be kept; its descriptors go along. NULL: out of memory. */

@@ -147,38 +147,53 @@ int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err)
 	return 0;
 }
 
-int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *err)
+static int read_welcome(struct nc_holder *holder, struct nc_wire_in *in)
+{
+	const uint32_t version = nc_wire_get_u32(in);
+
+	in->lenient = holder->newer = version > NC_BOXWIRE_VERSION;
+	if (holder->greeted || version < NC_BOXWIRE_OLDEST)
+		return -EPROTO;
+	nc_boxwire_get_welcome(in, &holder->welcome);
+	holder->greeted = in->error == 0;
+	return holder->greeted ? 0 : -EPROTO;
+}
+
+int nc_holder_greet(struct nc_holder *holder)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
-	uint32_t version = 0;
-	struct nc_wire_in in;
-	int r;
 
+	holder->greeted = false;
 	nc_wire_begin(&out, NC_BOX_HELLO);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
-	r = nc_wire_send(holder->fd, &out, NULL, 0);
-	if (r == 0) {
-		r = nc_wire_receive(holder->fd, &holder->packet, 0);
-		r = r > 0   ? nc_wire_open(&in, holder->packet.data, holder->packet.size)
-		    : r < 0 ? r
-			    : -EPIPE;
-	}
-	if (r == 0) {
-		version = nc_wire_get_u32(&in);
-		in.lenient = holder->newer = version > NC_BOXWIRE_VERSION;
-	}
-	if (r == 0 && (in.type != NC_BOX_WELCOME || version < NC_BOXWIRE_OLDEST))
+	return nc_wire_send(holder->fd, &out, NULL, 0);
+}
+
+int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err)
+{
+	struct nc_holder_event event;
+	int r = nc_holder_greet(holder);
+
+	if (r == 0)
+		r = nc_holder_receive(holder, &event);
+	if (r == 0 && event.type != NC_BOX_WELCOME)
 		r = -EPROTO;
-	if (r == 0) {
-		nc_boxwire_get_host(&in, &holder->host);
-		holder->n_adopted = nc_wire_get_u32(&in);
-		r = nc_wire_close(&in);
-	}
 	if (r == -EPIPE || r == -ECONNRESET)
 		return err->code = -ECONNRESET;
-	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
-		nc_terms_judge(&holder->host, (uint32_t)landlock, i, &holder->terms[i]);
-	return r < 0 ? nc_err_errno(err, r, "Greet the spawner") : 0;
+	return r < 0 ? nc_err_errno(err, r, "Greet the holder of boxes") : 0;
+}
+
+const struct nc_holder *nc_holder_of(const struct nc_holder *first, enum nc_tier tier)
+{
+	for (const struct nc_holder *holder = first; holder; holder = holder->next)
+		if (holder->welcome.terms[tier].here)
+			return holder;
+	return first;
+}
+
+const struct nc_tier_terms *nc_holder_terms(const struct nc_holder *first, enum nc_tier tier)
+{
+	return &nc_holder_of(first, tier)->welcome.terms[tier];
 }
 
 void nc_holder_done(struct nc_holder *holder)
@@ -353,7 +368,13 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 		return r;
 	in.lenient = holder->newer;
 	event.type = (enum nc_box_message)in.type;
-	if (in.type == NC_BOX_ENDED) {
+	if (!holder->greeted != (in.type == NC_BOX_WELCOME))
+		return -EPROTO;
+	if (in.type == NC_BOX_WELCOME) {
+		r = read_welcome(holder, &in);
+		if (r < 0)
+			return r;
+	} else if (in.type == NC_BOX_ENDED) {
 		nc_boxwire_get_end(&in, &event.end);
 		event.id = event.end.id;
 	} else if (in.type == NC_BOX_STARTED) {

@@ -8,15 +8,15 @@
 #include "base/mail.h"
 #include "kernel/boxwire.h"
 #include "tier/exec.h"
-#include "tier/terms.h"
 
 struct nc_holder {
-	int fd;	    /* readable when an event waits */
-	bool newer; /* of a version that we do not know */
-	struct nc_box_host host;
-	struct nc_tier_terms terms[NC_TIER_MAX];
-	uint32_t n_adopted; /* NC_BOX_ADOPT events that come first */
-	uint64_t last_id;   /* of a box of a worker before; or 0 */
+	int fd;			/* readable when an event waits */
+	unsigned int number;	/* among those that we have */
+	struct nc_holder *next; /* whose number is one more; or NULL */
+	bool greeted;
+	bool newer;		       /* of a version that we do not know */
+	struct nc_box_welcome welcome; /* its terms are gone when it is */
+	uint64_t last_id;	       /* of a box of a worker before; or 0 */
 	struct nc_wire_packet packet;
 	struct nc_mail mail; /* of who has a loop; without one it is waited for */
 };
@@ -55,12 +55,18 @@ int nc_holder_start(
 /* In a worker that was started again: takes the place of the one before. */
 int nc_holder_resume(struct nc_holder *holder, struct nacre_err *err);
 
-/*
- * Greets the spawner. landlock: the ABI that holds us, and will hold boxes. -ECONNRESET without a
- * message: it is gone, and has said why.
- */
-int nc_holder_connect(struct nc_holder *holder, int landlock, struct nacre_err *err);
+/* Greets it. -ECONNRESET without a message: it is gone, and has said why. */
+int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err);
 void nc_holder_done(struct nc_holder *holder);
+
+/* The same in parts, for a loop: WELCOME follows as an event. */
+int nc_holder_greet(struct nc_holder *holder);
+
+/* Of these, whoever has boxes of the tier; or the first, which says why it has none. */
+const struct nc_holder *nc_holder_of(const struct nc_holder *first, enum nc_tier tier);
+
+/* What it can do, there. */
+const struct nc_tier_terms *nc_holder_terms(const struct nc_holder *first, enum nc_tier tier);
 
 #define cleanup_holder nc_cleanup(nc_holder_done)
 
@@ -87,7 +93,7 @@ int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n);
 int nc_holder_forget(struct nc_holder *holder, uint64_t id);
 
 struct nc_holder_event {
-	enum nc_box_message type; /* NC_BOX_STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
+	enum nc_box_message type; /* NC_BOX_WELCOME, _STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
 	uint64_t id;
 	uint64_t birth_ns;	  /* STARTED */
 	uint64_t home;		  /* ADOPT: the box that it runs in, or 0 */

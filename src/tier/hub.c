@@ -8,6 +8,7 @@
  */
 #include "tier/hub.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@
 
 struct nc_command {
 	struct nc_hub *hub;
+	struct nc_holder *holder;	  /* of its box */
 	struct nc_command *next, **place; /* the list of those that run */
 	struct nc_command_spec spec;
 	uint64_t box_id;
@@ -54,13 +56,22 @@ struct nc_command {
 	struct nc_timer *drain;
 };
 
+/* The number of its holder stands in the number of a box. */
+#define HOLDER_SHIFT 56
+
+struct link {
+	struct nc_hub *hub;
+	struct nc_holder *holder;
+	struct nc_poll *poll; /* NULL: it is gone */
+};
+
 struct nc_hub {
 	struct nc_loop loop;
-	struct nc_holder *holder;
-	struct nc_poll *poll;
+	struct link link[NC_HOLDERS_MAX];
+	size_t n_links;
 	struct nc_command *commands;
 	struct nc_hub_watch watch;
-	void (*lost)(void *context); /* the spawner has died; or NULL */
+	void (*lost)(void *context); /* the first holder has died; or NULL */
 	void *lost_context;
 	void (*sent)(void *context);
 	void *sent_context;
@@ -73,7 +84,7 @@ static void close_input(struct nc_command *command)
 	command->source_poll = nc_poll_free(command->source_poll);
 	/* the spawner keeps it open too, for the next worker */
 	if (command->input_fd >= 0 && command->kept && !command->terminal && !command->ended)
-		(void)nc_holder_signal(command->hub->holder, command->box_id, 0);
+		(void)nc_holder_signal(command->holder, command->box_id, 0);
 	command->input_fd = nc_fd_close(command->input_fd);
 }
 
@@ -110,7 +121,7 @@ static void command_done(struct nc_command *command)
 	struct nc_command_spec spec = command->spec;
 	struct nc_box_end end = command->end;
 	struct nacre_err failure = command->failure;
-	struct nc_holder *holder = command->forgets ? command->hub->holder : NULL;
+	struct nc_holder *holder = command->forgets ? command->holder : NULL;
 	uint64_t output_bytes = command->output_bytes, box_id = command->box_id;
 
 	command_free(command); /* first: the next command of the box may be ordered from within */
@@ -175,7 +186,7 @@ static void on_output(void *context, int events)
 	if (command->output_bytes > spec->output_max && !command->killed) {
 		command->killed = true;
 		/* if it cannot be told, it is gone, and its end comes */
-		(void)nc_holder_kill(command->hub->holder, command->box_id, NC_CAUSE_OUTPUT);
+		(void)nc_holder_kill(command->holder, command->box_id, NC_CAUSE_OUTPUT);
 	}
 	if (command->drain) /* whoever is told may take its time: silence ends it */
 		expect_no_more(command);
@@ -405,6 +416,13 @@ static void enlist(struct nc_hub *hub, struct nc_command *command)
 	hub->commands = command;
 }
 
+static struct link *link_of(struct nc_hub *hub, uint64_t box_id)
+{
+	const unsigned int number = nc_hub_holder_of(box_id);
+
+	return number < hub->n_links && hub->link[number].poll ? &hub->link[number] : NULL;
+}
+
 static int send_order(struct nc_command *command, const int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
@@ -422,7 +440,7 @@ static int send_order(struct nc_command *command, const int theirs[4], struct na
 	nc_box_fds_add(&fds, NC_FD_OWN_INPUT, keeps ? command->input_fd : -EBADF);
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
 		nc_box_fds_add(&fds, NC_FD_OWN_OUTPUT + i, keeps ? command->from_fd[i] : -EBADF);
-	return nc_holder_order(command->hub->holder, spec->next, exec, &fds, err);
+	return nc_holder_order(command->holder, spec->next, exec, &fds, err);
 }
 
 /* The master of its terminal is both its output and its input. */
@@ -443,13 +461,17 @@ static int take_terminal(struct nc_command *command, int fd)
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err)
 {
-	struct nc_command *command = calloc(1, sizeof(*command));
+	const struct link *link = link_of(hub, spec->exec->id);
+	struct nc_command *command = link ? calloc(1, sizeof(*command)) : NULL;
 	int theirs[4] = {-EBADF, -EBADF, -EBADF, -EBADF};
 	int r;
 
+	if (!link)
+		return nc_err_set(err, -ECONNRESET, "The holder of such boxes is gone");
 	if (!command)
 		return nc_err_errno(err, -ENOMEM, "Begin a command");
 	*command = (struct nc_command){.hub = hub,
+		.holder = link->holder,
 		.spec = *spec,
 		.box_id = spec->exec->id,
 		.terminal = spec->exec->terminal,
@@ -478,12 +500,14 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 	const struct nc_command_spec *spec, struct nc_command **ret_command)
 {
-	struct nc_command *command = calloc(1, sizeof(*command));
+	const struct link *link = link_of(hub, adoption->id);
+	struct nc_command *command = link ? calloc(1, sizeof(*command)) : NULL;
 	int r;
 
 	if (!command)
-		return -ENOMEM;
+		return link ? -ENOMEM : -ECONNRESET;
 	*command = (struct nc_command){.hub = hub,
+		.holder = link->holder,
 		.spec = *spec,
 		.box_id = adoption->id,
 		.terminal = nc_box_fds_has(&adoption->fds, NC_FD_TERMINAL),
@@ -562,7 +586,7 @@ int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned 
 void nc_command_signal(struct nc_command *command, int signal)
 {
 	if (command->started)
-		(void)nc_holder_signal(command->hub->holder, command->box_id, signal);
+		(void)nc_holder_signal(command->holder, command->box_id, signal);
 	else if (signal > 0 && signal <= 64)
 		command->signals |= 1ULL << (signal - 1);
 }
@@ -603,17 +627,26 @@ void nc_command_disown(struct nc_command *command)
 
 void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
 {
-	(void)nc_holder_freeze(hub->holder, box_id, frozen);
+	const struct link *link = link_of(hub, box_id);
+
+	if (link)
+		(void)nc_holder_freeze(link->holder, box_id, frozen);
 }
 
 void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 {
-	(void)nc_holder_ask(hub->holder, box_id);
+	const struct link *link = link_of(hub, box_id);
+
+	if (link)
+		(void)nc_holder_ask(link->holder, box_id);
 }
 
 void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n)
 {
-	(void)nc_holder_ready(hub->holder, zygote, n);
+	const struct link *link = link_of(hub, zygote);
+
+	if (link)
+		(void)nc_holder_ready(link->holder, zygote, n);
 }
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
@@ -623,17 +656,24 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 
 void nc_command_cancel(struct nc_command *command)
 {
-	(void)nc_holder_kill(command->hub->holder, command->box_id, NC_CAUSE_CANCEL);
+	(void)nc_holder_kill(command->holder, command->box_id, NC_CAUSE_CANCEL);
 }
 
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
 {
-	(void)nc_holder_kill(hub->holder, box_id, NC_CAUSE_CANCEL);
+	const struct link *link = link_of(hub, box_id);
+
+	if (link)
+		(void)nc_holder_kill(link->holder, box_id, NC_CAUSE_CANCEL);
 }
 
 uint32_t nc_hub_unadopted(const struct nc_hub *hub)
 {
-	return hub->poll ? hub->holder->n_adopted : 0;
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < hub->n_links; i++)
+		n += hub->link[i].poll ? hub->link[i].holder->welcome.n_adopted : 0;
+	return n;
 }
 
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context)
@@ -642,9 +682,21 @@ void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *conte
 	hub->lost_context = context;
 }
 
-uint64_t nc_hub_box_id(struct nc_hub *hub)
+uint64_t nc_hub_box_id(struct nc_hub *hub, enum nc_tier tier)
 {
-	return ++hub->last_id;
+	const struct nc_holder *holder = nc_holder_of(hub->link[0].holder, tier);
+
+	return ++hub->last_id | (uint64_t)holder->number << HOLDER_SHIFT;
+}
+
+uint64_t nc_hub_id_beside(struct nc_hub *hub, uint64_t box_id)
+{
+	return ++hub->last_id | box_id >> HOLDER_SHIFT << HOLDER_SHIFT;
+}
+
+unsigned int nc_hub_holder_of(uint64_t box_id)
+{
+	return (unsigned int)(box_id >> HOLDER_SHIFT);
 }
 
 static struct nc_command *find(struct nc_hub *hub, uint64_t box_id)
@@ -656,31 +708,54 @@ static struct nc_command *find(struct nc_hub *hub, uint64_t box_id)
 	return command;
 }
 
-static void lose_all(struct nc_hub *hub)
+/* Nobody is left who could end them. */
+static void lose_commands(struct nc_hub *hub, const struct nc_holder *holder)
 {
-	hub->poll = nc_poll_free(hub->poll);
-	while (hub->commands) {
-		struct nc_command *command = hub->commands;
+	struct nc_command *command = hub->commands;
 
-		nc_err_set(&command->failure, -ECONNRESET, "The spawner is gone");
+	while (command) {
+		if (command->holder != holder) {
+			command = command->next;
+			continue;
+		}
+		nc_err_set(&command->failure, -ECONNRESET, "The holder of its box is gone");
 		command->end.fail = NC_FAIL_LOST;
 		command_done(command);
+		command = hub->commands; /* who is told may have ended others */
 	}
 }
 
-/* A box that no command waits for: one that stays, or was dropped, or was there before us. */
-static void on_other(struct nc_hub *hub, struct nc_holder_event *event)
+/* What it held is gone with it. */
+static void lose(struct link *link)
 {
+	struct nc_hub *hub = link->hub;
+
+	link->poll = nc_poll_free(link->poll);
+	memset(link->holder->welcome.terms, 0, sizeof(link->holder->welcome.terms));
+	lose_commands(hub, link->holder);
+	if (link->holder->number > 0 && hub->watch.lost)
+		hub->watch.lost(hub->watch.context, link->holder->number);
+	else if (link->holder->number == 0 && hub->lost)
+		hub->lost(hub->lost_context);
+}
+
+/* A box that no command waits for: one that stays, or was dropped, or was there before us. */
+static void on_other(struct link *link, struct nc_holder_event *event)
+{
+	struct nc_hub *hub = link->hub;
+
 	if (event->type == NC_BOX_ADOPT) {
 		struct nc_adoption adoption = {event->id, event->home,
 			nc_box_fds_has(&event->fds, NC_FD_TERMINAL) ||
 				nc_box_fds_has(&event->fds, NC_FD_OWN_OUTPUT),
 			event->fds};
 
-		if (hub->holder->n_adopted > 0)
-			hub->holder->n_adopted--;
-		if (hub->last_id < event->id)
-			hub->last_id = event->id;
+		const uint64_t number = event->id & ((1ULL << HOLDER_SHIFT) - 1);
+
+		if (link->holder->welcome.n_adopted > 0)
+			link->holder->welcome.n_adopted--;
+		if (hub->last_id < number)
+			hub->last_id = number;
 		if (hub->watch.adopted)
 			hub->watch.adopted(hub->watch.context, &adoption);
 		event->fds = adoption.fds; /* what was not taken */
@@ -690,7 +765,7 @@ static void on_other(struct nc_hub *hub, struct nc_holder_event *event)
 	} else if (event->type == NC_BOX_ENDED && !event->end.stays) {
 		if (hub->watch.gone)
 			hub->watch.gone(hub->watch.context, event->id);
-		(void)nc_holder_forget(hub->holder, event->id); /* if it was kept */
+		(void)nc_holder_forget(link->holder, event->id); /* if it was kept */
 	}
 }
 
@@ -725,12 +800,16 @@ static void on_end(struct nc_command *command, const struct nc_holder_event *eve
 		expect_no_more(command);
 }
 
-static void on_event(struct nc_hub *hub, struct nc_holder_event *event)
+static void on_event(struct link *link, struct nc_holder_event *event)
 {
-	struct nc_command *command = event->type == NC_BOX_ADOPT ? NULL : find(hub, event->id);
+	struct nc_command *command =
+		event->type == NC_BOX_ADOPT ? NULL : find(link->hub, event->id);
 
+	/* a holder speaks of boxes of its own and of no others */
+	if (command && command->holder != link->holder)
+		command = NULL;
 	if (!command || (event->type == NC_BOX_TOLD && !command->spec.told))
-		on_other(hub, event);
+		on_other(link, event);
 	else if (event->type == NC_BOX_TOLD)
 		command->spec.told(command->spec.context, &event->now);
 	else if (event->type == NC_BOX_STARTED)
@@ -742,30 +821,33 @@ static void on_event(struct nc_hub *hub, struct nc_holder_event *event)
 
 static void on_holder(void *context, int events)
 {
-	struct nc_hub *hub = context;
+	struct link *link = context;
 	struct nc_holder_event event;
 	int r;
 
-	if (events & NC_WRITABLE && nc_mail_flush(&hub->holder->mail, hub->holder->fd)) {
-		nc_poll_set(hub->poll, NC_READABLE);
-		if (hub->sent)
-			hub->sent(hub->sent_context);
+	if (events & NC_WRITABLE && nc_mail_flush(&link->holder->mail, link->holder->fd)) {
+		nc_poll_set(link->poll, NC_READABLE);
+		if (link->hub->sent && !nc_hub_is_behind(link->hub))
+			link->hub->sent(link->hub->sent_context);
 	}
 	if (!(events & ~NC_WRITABLE))
 		return;
-	r = nc_holder_receive(hub->holder, &event);
+	r = nc_holder_receive(link->holder, &event);
+	if (r == 0 && event.type != NC_BOX_WELCOME &&
+		nc_hub_holder_of(event.id) != link->holder->number)
+		r = -EPROTO;
 	if (r == 0)
-		on_event(hub, &event);
-	if (r == 0 || r == -EAGAIN)
-		return;
-	lose_all(hub);
-	if (hub->lost)
-		hub->lost(hub->lost_context);
+		on_event(link, &event);
+	else if (r != -EAGAIN)
+		lose(link);
 }
 
 bool nc_hub_is_behind(const struct nc_hub *hub)
 {
-	return hub->holder->mail.first;
+	for (size_t i = 0; i < hub->n_links; i++)
+		if (hub->link[i].poll && hub->link[i].holder->mail.first)
+			return true;
+	return false;
 }
 
 void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context)
@@ -777,37 +859,80 @@ void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *conte
 /* Something waits to be taken by it. */
 static void on_mail(void *context)
 {
-	struct nc_hub *hub = context;
+	struct link *link = context;
 
-	if (hub->poll)
-		nc_poll_set(hub->poll, NC_READABLE | NC_WRITABLE);
+	if (link->poll)
+		nc_poll_set(link->poll, NC_READABLE | NC_WRITABLE);
 }
 
-int nc_hub_new(struct nc_loop loop, struct nc_holder *holder, struct nc_hub **ret_hub)
+static int add_link(struct nc_hub *hub, struct nc_holder *holder)
 {
-	struct nc_hub *hub = calloc(1, sizeof(*hub));
-	int r;
+	struct link *link = &hub->link[hub->n_links];
 
-	if (!hub)
-		return -ENOMEM;
-	*hub = (struct nc_hub){.loop = loop, .holder = holder, .last_id = holder->last_id};
-	r = nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_holder, hub, &hub->poll);
-	if (r < 0) {
-		free(hub);
-		return r;
-	}
+	assert(hub->n_links < NC_HOLDERS_MAX && holder->number == hub->n_links);
+	hub->n_links++;
+	*link = (struct link){.hub = hub, .holder = holder};
+	if (hub->last_id < holder->last_id)
+		hub->last_id = holder->last_id;
 	holder->mail.max = NC_HOLDER_MAIL_MAX;
 	holder->mail.waits = on_mail;
-	holder->mail.context = hub;
+	holder->mail.context = link;
+	return holder->fd < 0 ? 0
+			      : nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_holder, link,
+					&link->poll);
+}
+
+int nc_hub_new(struct nc_loop loop, struct nc_holder *first, struct nc_hub **ret_hub)
+{
+	struct nc_hub *hub = calloc(1, sizeof(*hub));
+	int r = hub ? 0 : -ENOMEM;
+
+	if (r == 0)
+		*hub = (struct nc_hub){.loop = loop};
+	for (struct nc_holder *holder = first; r == 0 && holder; holder = holder->next)
+		r = add_link(hub, holder);
+	if (r < 0) {
+		nc_hub_free(hub);
+		return r;
+	}
 	*ret_hub = hub;
 	return 0;
+}
+
+int nc_hub_meet(struct nc_hub *hub, unsigned int number, int fd)
+{
+	struct link *link = number < hub->n_links ? &hub->link[number] : NULL;
+	cleanup_close int own_fd = fd;
+	int r;
+
+	if (!link || link->poll)
+		return -EBUSY;
+	nc_mail_done(&link->holder->mail);
+	(void)nc_fd_close(link->holder->fd);
+	link->holder->fd = take_fd(own_fd);
+	r = nc_holder_greet(link->holder);
+	return r < 0 ? r
+		     : nc_loop_watch(&hub->loop, link->holder->fd, NC_READABLE, on_holder, link,
+			       &link->poll);
+}
+
+bool nc_hub_has(const struct nc_hub *hub, unsigned int number)
+{
+	return number < hub->n_links && hub->link[number].poll;
 }
 
 void nc_hub_free(struct nc_hub *hub)
 {
 	if (!hub)
 		return;
-	lose_all(hub);
-	hub->holder->mail.waits = NULL;
+	hub->watch = (struct nc_hub_watch){0};
+	hub->lost = NULL;
+	for (size_t i = 0; i < hub->n_links; i++) {
+		struct link *link = &hub->link[i];
+
+		link->poll = nc_poll_free(link->poll);
+		lose_commands(hub, link->holder);
+		link->holder->mail.waits = NULL;
+	}
 	free(hub);
 }

@@ -54,10 +54,17 @@ struct nc_command_spec {
 		const struct nacre_err *failure);
 };
 
-/* Takes over the greeted spawner, which must outlive it. */
-int nc_hub_new(struct nc_loop loop, struct nc_holder *holder, struct nc_hub **ret_hub);
+/*
+ * Takes up greeted holders, the first and those behind it, which must outlive it; one without a
+ * descriptor is not there yet.
+ */
+int nc_hub_new(struct nc_loop loop, struct nc_holder *first, struct nc_hub **ret_hub);
 
-/* Everything that still runs is told that the spawner is gone. Accepts NULL. */
+/* The next holder in place of one that is gone or was not there yet; takes over fd. 0 or -errno. */
+int nc_hub_meet(struct nc_hub *hub, unsigned int number, int fd);
+bool nc_hub_has(const struct nc_hub *hub, unsigned int number);
+
+/* Everything that still runs is told that its holder is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);
 
 /* A box or command that was kept over the death of the worker before; what is not taken is closed.
@@ -68,13 +75,15 @@ struct nc_adoption {
 	struct nc_box_fds fds;
 };
 
-/* What is told of boxes that no command waits for. Either may be NULL. */
+/* What is told of boxes that no command waits for. Any may be NULL. */
 struct nc_hub_watch {
 	void *context;
 	void (*adopted)(void *context, struct nc_adoption *adoption);
 	void (*told)(void *context, const struct nc_box_now *now);
 	/* a box that stayed is dead, whoever ended it */
 	void (*gone)(void *context, uint64_t box_id);
+	/* this holder, which is not the first, is gone, and all that it held */
+	void (*lost)(void *context, unsigned int holder);
 };
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
@@ -82,18 +91,22 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
 /* How many adoptions are still to come; before they have, nothing is to be ordered. */
 uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 
-/* lost follows when the spawner has died, and all commands with it. */
+/* lost follows when the first holder has died, and all its commands with it. */
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context);
 
 /*
- * Whether something waits that the spawner has not taken, which dies with us; sent follows when
+ * Whether something waits that a holder has not taken, which dies with us; sent follows when
  * nothing does any more.
  */
 bool nc_hub_is_behind(const struct nc_hub *hub);
 void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context);
 
-/* A number for a new box. */
-uint64_t nc_hub_box_id(struct nc_hub *hub);
+/* A number for a new box, which says who is to hold it; for a command in that box. */
+uint64_t nc_hub_box_id(struct nc_hub *hub, enum nc_tier tier);
+uint64_t nc_hub_id_beside(struct nc_hub *hub, uint64_t box_id);
+
+/* The number of the holder of a box. */
+unsigned int nc_hub_holder_of(uint64_t box_id);
 
 /* Orders it. -errno with err, and nothing is called, if that was not possible. */
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,

@@ -26,7 +26,7 @@ uint64_t nc_files_usual(void)
 static int check_named(const struct nc_holder *holder, enum nc_tier tier,
 	const struct nc_wish *wish, struct nacre_err *err)
 {
-	const struct nc_tier_terms *terms = &holder->terms[tier];
+	const struct nc_tier_terms *terms = &holder->welcome.terms[tier];
 
 	for (size_t i = 0; i < NC_NAMED_MAX; i++) {
 		if (!wish->named[i] || terms->holds[i])
@@ -40,9 +40,9 @@ static int check_named(const struct nc_holder *holder, enum nc_tier tier,
 			"%s: no control group can hold this limit here: %s, or leave it out (see: "
 			"nacre doctor)",
 			wish->names[i],
-			holder->host.ranges ? "mount the cgroup controllers and let Nacre write "
-					      "below its group"
-					    : "run as root");
+			holder->welcome.ranges ? "mount the cgroup controllers and let Nacre write "
+						 "below its group"
+					       : "run as root");
 	}
 	return 0;
 }
@@ -50,7 +50,7 @@ static int check_named(const struct nc_holder *holder, enum nc_tier tier,
 static int check_floor(const struct nc_holder *holder, enum nc_tier tier,
 	const enum nc_grade *floor, struct nacre_err *err)
 {
-	const enum nc_grade *grades = holder->terms[tier].grades;
+	const enum nc_grade *grades = holder->welcome.terms[tier].grades;
 
 	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
 		if (grades[i] < floor[i])
@@ -62,10 +62,10 @@ static int check_floor(const struct nc_holder *holder, enum nc_tier tier,
 	return 0;
 }
 
-void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t id,
+void nc_box_places(const struct nc_holder *first, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE])
 {
-	const char *scratch = holder->host.scratch;
+	const char *scratch = nc_holder_of(first, tier)->welcome.scratch;
 	const unsigned long long number = id;
 
 	if (tier == NC_TIER_PROCESS) {
@@ -77,13 +77,17 @@ void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t i
 	}
 }
 
-int nc_settle(const struct nc_holder *holder, const struct nc_wish *wish, struct nc_exec_spec *exec,
+int nc_settle(const struct nc_holder *first, const struct nc_wish *wish, struct nc_exec_spec *exec,
 	struct nacre_err *err)
 {
-	const struct nc_tier_terms *terms = &holder->terms[exec->tier];
+	const struct nc_holder *holder = nc_holder_of(first, exec->tier);
+	const struct nc_tier_terms *terms = &holder->welcome.terms[exec->tier];
 	char workspace[NC_PLACE_SIZE], temporary[NC_PLACE_SIZE];
 	int r;
 
+	if (!terms->here && exec->tier != NC_TIER_CONTAINER)
+		return nc_err_set(err, -EOPNOTSUPP, "No %s box can be had here (see: nacre doctor)",
+			nc_tier_names[exec->tier]);
 	if (!terms->here)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"No user namespace can be had here, which a container box needs: see nacre "
@@ -101,7 +105,7 @@ int nc_settle(const struct nc_holder *holder, const struct nc_wish *wish, struct
 	nc_box_places(holder, exec->tier, exec->id, workspace, temporary);
 	if (snprintf(exec->dir, sizeof(exec->dir), "%s", workspace) >= (int)sizeof(exec->dir))
 		return nc_err_set(err, -ENAMETOOLONG, "The directory of process boxes: %s",
-			holder->host.scratch);
+			holder->welcome.scratch);
 	return 0;
 }
 

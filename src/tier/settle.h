@@ -19,7 +19,7 @@ struct nc_wish {
  * Completes what is to be run: where it works, and what must be so or nothing runs. -EOPNOTSUPP
  * with a message where a limit that was named, or the floor, cannot be held.
  */
-int nc_settle(const struct nc_holder *holder, const struct nc_wish *wish, struct nc_exec_spec *exec,
+int nc_settle(const struct nc_holder *first, const struct nc_wish *wish, struct nc_exec_spec *exec,
 	struct nacre_err *err);
 
 /* As many files as a box may open here: nobody has more than whoever started us. */
@@ -31,7 +31,7 @@ uint64_t nc_files_usual(void);
 
 /* Where a box has its workspace and temporary files. */
 #define NC_PLACE_SIZE (NC_BOX_DIR_MAX + 32)
-void nc_box_places(const struct nc_holder *holder, enum nc_tier tier, uint64_t id,
+void nc_box_places(const struct nc_holder *first, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE]);
 
 /* Words end to end; the buffer's error is sticky. */

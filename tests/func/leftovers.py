@@ -38,6 +38,14 @@ def lives(pid):
         return False
 
 
+def outlivers(pids, seconds=20):
+    """Those that have not ended by then, by name: who works beside a daemon ends after it, since it sees that end."""
+    until = time.monotonic() + seconds
+    while (left := [pid for pid in pids if lives(pid)]) and time.monotonic() < until:
+        time.sleep(0.05)
+    return {pid: pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in left if lives(pid)}
+
+
 def reap_orphans():
     """As process 1 would: the first process of a pid namespace does not end before its children are waited for."""
     done = subprocess.run(["ps", "-o", "pid=,stat=", "--ppid", str(os.getpid())], capture_output=True, text=True)

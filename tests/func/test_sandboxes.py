@@ -378,6 +378,18 @@ def test_bad_commands(sandbox):
         assert sandbox.ask("POST", "/commands", body).status == 400, body
 
 
+def test_the_tier_of_a_sandbox(daemon):
+    made = daemon.post("/v1/sandboxes", {"tier": "container"})
+    assert made.status == 201, made.body
+    assert daemon.ask("DELETE", f"/v1/sandboxes/{made.json()['id']}").status == 204
+    weaker = daemon.post("/v1/sandboxes", {"tier": "process"})
+    assert weaker.status == 403 and "held by less" in weaker.json()["detail"], weaker.body
+    for tier in ("wasm", "docker", "microvm", "remote"):
+        absent = daemon.post("/v1/sandboxes", {"tier": tier})
+        assert absent.status >= 400 and f"'{tier}' cannot be had here" in absent.json()["detail"], absent.body
+    assert daemon.post("/v1/sandboxes", {"tier": "contianer"}).status == 400
+
+
 def test_an_image_or_policy_that_is_not_there(daemon):
     answer = daemon.post("/v1/sandboxes", {"image": "nowhere"})
     assert answer.status == 404 and "image import" in answer.json()["detail"]

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from conftest import NACRE, environment, open_way
-from leftovers import lives, our_groups
+from leftovers import outlivers, our_groups
 from serving import Daemon, descriptors, events_of
 from test_network import host, needs_curl  # noqa: F401: a fixture
 from test_sandboxes import Sandbox, USER
@@ -379,10 +379,7 @@ def test_the_spawners_death_is_the_end_of_all(tmp_path):
         beside = [int(pid) for pid in children(daemon)]
         os.kill(daemon.process.pid, signal.SIGKILL)
         daemon.process.wait(20)
-        until = time.monotonic() + 10
-        while time.monotonic() < until and any(map(lives, beside)):
-            time.sleep(0.05)
-        assert not [pid for pid in beside if lives(pid)]
+        assert not outlivers(beside)
     assert subprocess.run(["pgrep", "-xf", "sleep 4717"], capture_output=True).returncode == 1
     with Daemon(tmp_path) as daemon:
         assert daemon.get(box.path()).status == 404 and daemon.get(f"/v1/history/{job}").json()["status"] == "lost"

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from conftest import NACRE
-from leftovers import descendants, lives
+from leftovers import descendants, outlivers
 from serving import Daemon
 from test_sandboxes import Sandbox
 
@@ -236,7 +236,7 @@ def test_the_spawner_is_killed(tmp_path):
         left = descendants(daemon.process.pid)
         os.kill(daemon.process.pid, signal.SIGTERM)  # passed on
         assert daemon.process.wait(30) == 0
-    assert not [pid for pid in left if lives(pid)]
+    assert not outlivers(left)
 
 
 def test_whose_parent_is_killed_ends_well(tmp_path):
@@ -244,10 +244,7 @@ def test_whose_parent_is_killed_ends_well(tmp_path):
         left = descendants(daemon.process.pid)
         daemon.process.kill()
         daemon.process.wait()
-        until = time.monotonic() + 20
-        while [pid for pid in left if lives(pid)]:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        assert not outlivers(left)
         assert [record for record in daemon.log() if record["message"] == "Stopping"]
 
 

@@ -118,7 +118,7 @@ class Worker:
 
     def scratch(self, body):
         """The directory of process boxes, from a WELCOME."""
-        return body[14:-4].decode()
+        return body[9:9 + struct.unpack("<I", body[5:9])[0]].decode()
 
     def run(self, *identity, keep=False, kind=RUN, stdin=None, kept_stdin=None, layer_fds=(), **fields):
         """Orders a box whose output and error are one pipe, and gives its reading end."""

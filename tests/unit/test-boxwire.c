@@ -246,6 +246,45 @@ static void test_descriptors_of_a_message(void **state)
 	assert_true(nc_box_fds_has(&fds, NC_FD_OUTPUT)); /* it came, and is somebody's */
 }
 
+static void test_descriptors_that_fit(void **state)
+{
+	static const struct {
+		uint32_t flags;
+		struct nc_box_fds fds;
+		bool fit;
+	} cases[] = {
+		{0, {3, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR}, {0}}, true},
+		{0, {3, {NC_FD_ERROR, NC_FD_INPUT, NC_FD_OUTPUT}, {0}}, true},
+		{0, {2, {NC_FD_INPUT, NC_FD_OUTPUT}, {0}}, false},
+		{0, {4, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_ERROR}, {0}}, false},
+		{0, {4, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_PACK}, {0}}, true},
+		{0, {4, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_DOOR}, {0}}, false},
+		{0, {4, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_TERMINAL}, {0}}, false},
+		{0, {4, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_OWN_INPUT}, {0}}, false},
+		{NC_ORDER_KEEP, {3, {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR}, {0}}, false},
+		{NC_ORDER_KEEP,
+			{6,
+				{NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR, NC_FD_OWN_INPUT,
+					NC_FD_OWN_OUTPUT, NC_FD_OWN_ERROR},
+				{0}},
+			true},
+		{NC_ORDER_TTY, {0}, true},
+		{NC_ORDER_TTY | NC_ORDER_KEEP, {0}, true},
+		{NC_ORDER_TTY, {1, {NC_FD_IMAGE}, {0}}, true},
+		{NC_ORDER_TTY, {2, {NC_FD_IMAGE, NC_FD_IMAGE}, {0}}, false},
+		{NC_ORDER_TTY, {1, {NC_FD_PACK}, {0}}, false},
+		{NC_ORDER_TTY, {2, {NC_FD_LAYER, NC_FD_LAYER}, {0}}, true},
+		{NC_ORDER_TTY, {3, {NC_FD_LAYER, NC_FD_LAYER_WRITABLE, NC_FD_LAYER}, {0}}, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < unit_count(cases); i++) {
+		const struct nc_box_order order = {.flags = cases[i].flags, .fds = cases[i].fds};
+
+		assert_int_equal(nc_box_fds_fit(&order), cases[i].fit);
+	}
+}
+
 static void test_neutral_orders(void **state)
 {
 	struct nc_box_order order = {0};
@@ -270,24 +309,36 @@ static void test_neutral_orders(void **state)
 	assert_false(nc_box_is_neutral(&order));
 }
 
-static void test_host_comes_back(void **state)
+static void test_welcome_comes_back(void **state)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
-	struct nc_box_host host = {
-		.ranges = true, .cgroups = 0x1234, .scratch = "/tmp/nacre-0/sp_x"};
-	struct nc_box_host back = {.user_ns = true};
+	const struct nc_box_welcome welcome = {.ranges = true,
+		.scratch = "/tmp/nacre-0/sp_x",
+		.terms[NC_TIER_PROCESS] = {.here = true, .stops = true},
+		.terms[NC_TIER_REMOTE] = {.here = true,
+			.mounts = true,
+			.holds[NC_NAMED_DISK] = true,
+			.grades[NC_STRENGTH_MAX - 1] = NC_GRADE_REDUCED},
+		.n_adopted = 3};
+	struct nc_box_welcome back = {.terms[NC_TIER_WASM].here = true};
 	struct nc_wire_in in;
 
 	(void)state;
 	nc_wire_begin(&out, NC_BOX_WELCOME);
-	nc_boxwire_put_host(&out, &host);
+	nc_boxwire_put_welcome(&out, &welcome);
 	out.buf.data[4] = (char)(out.buf.size - 8);
 	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
-	nc_boxwire_get_host(&in, &back);
+	nc_boxwire_get_welcome(&in, &back);
 	assert_int_equal(nc_wire_close(&in), 0);
-	assert_true(back.ranges && !back.user_ns);
-	assert_int_equal(back.cgroups, 0x1234);
-	assert_string_equal(back.scratch, host.scratch);
+	assert_true(back.ranges && back.n_adopted == 3);
+	assert_string_equal(back.scratch, welcome.scratch);
+	assert_memory_equal(back.terms, welcome.terms, sizeof(back.terms));
+	/* a tier of another version is none of ours */
+	out.buf.data[8 + 1 + 4 + strlen(welcome.scratch) + 1] = (char)NC_TIER_MAX;
+	assert_int_equal(nc_wire_open(&in, out.buf.data, out.buf.size), 0);
+	nc_boxwire_get_welcome(&in, &back);
+	assert_int_equal(nc_wire_close(&in), 0);
+	assert_true(!back.terms[NC_TIER_PROCESS].here && back.terms[NC_TIER_REMOTE].here);
 }
 
 static void test_now_comes_back(void **state)
@@ -393,8 +444,9 @@ int main(void)
 		cmocka_unit_test(test_most_binds),
 		cmocka_unit_test(test_kinds_of_descriptors),
 		cmocka_unit_test(test_descriptors_of_a_message),
+		cmocka_unit_test(test_descriptors_that_fit),
 		cmocka_unit_test(test_neutral_orders),
-		cmocka_unit_test(test_host_comes_back),
+		cmocka_unit_test(test_welcome_comes_back),
 		cmocka_unit_test(test_now_comes_back),
 		cmocka_unit_test(test_end_comes_back),
 		cmocka_unit_test(test_more_denials_than_are_kept_are_refused),

@@ -44,16 +44,16 @@ static void say(struct nc_wire_out *out, uint32_t more)
 
 static int greet(uint32_t version, uint32_t more)
 {
-	const struct nc_box_host host = {.user_ns = true, .scratch = "/scratch"};
+	const struct nc_box_welcome welcome = {
+		.scratch = "/scratch", .terms[NC_TIER_CONTAINER] = {.here = true, .warms = true}};
 	struct nc_wire_out out = {0};
 	struct nacre_err err = {0};
 
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, version);
-	nc_boxwire_put_host(&out, &host);
-	nc_wire_put_u32(&out, 0);
+	nc_boxwire_put_welcome(&out, &welcome);
 	say(&out, more);
-	return nc_holder_connect(&holder, 7, &err);
+	return nc_holder_connect(&holder, &err);
 }
 
 static void say_failed(uint64_t id, uint32_t more)
@@ -92,7 +92,8 @@ static void a_newer_holder_is_understood(void **state)
 
 	(void)state;
 	assert_int_equal(greet(NEXT, 5), 0);
-	assert_true(holder.host.user_ns && holder.terms[NC_TIER_CONTAINER].here);
+	assert_true(holder.welcome.terms[NC_TIER_CONTAINER].warms &&
+		    nc_holder_terms(&holder, NC_TIER_CONTAINER)->here);
 	say_unknown();
 	assert_int_equal(nc_holder_receive(&holder, &event), -EAGAIN);
 	say_failed(4, 5);

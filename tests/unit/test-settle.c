@@ -12,16 +12,16 @@ static const struct nc_box_host full = {.ranges = true,
 	.user_ns = true,
 	.cgroups = NC_CGROUP_CAN_MEMORY | NC_CGROUP_CAN_CPU | NC_CGROUP_CAN_CPU_TIME |
 		   NC_CGROUP_CAN_PIDS,
-	.scratch = "/scratch"};
-static const struct nc_box_host bare = {.user_ns = true, .scratch = "/scratch"};
+	.landlock = 5};
+static const struct nc_box_host bare = {.user_ns = true, .landlock = 5};
 
 static int settle_for(const struct nc_box_host *host, const struct nc_wish *wish,
 	struct nc_exec_spec *exec, struct nacre_err *err)
 {
-	struct nc_holder holder = {.host = *host};
+	struct nc_holder holder = {.welcome = {.ranges = host->ranges, .scratch = "/scratch"}};
 
 	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
-		nc_terms_judge(host, 5, i, &holder.terms[i]);
+		nc_terms_judge(host, i, &holder.welcome.terms[i]);
 	return nc_settle(&holder, wish, exec, err);
 }
 
@@ -148,7 +148,8 @@ static void node_is_told_its_heap(void **state)
 	} cases[] = {
 		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, none, true},
 		{{"/w", "/t", NC_TIER_PROCESS, 256U << 20}, none, true},
-		{{"/w", "/t", NC_TIER_CONTAINER, 512U << 20}, none, false}, /* it sees that itself */
+		{{"/w", "/t", NC_TIER_CONTAINER, 512U << 20}, none,
+			false}, /* it sees that itself */
 		{{"/w", "/t", NC_TIER_CONTAINER, 0}, none, false},
 		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, own, false},
 	};

@@ -2,7 +2,13 @@
 #ifndef NC_TIER_TERMS_H
 #define NC_TIER_TERMS_H
 
-#include "kernel/boxwire.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/tier_ids.h"
+#include "kernel/grade.h"
+
+struct nc_box_host;
 
 /* Limits that not every host can hold. */
 enum nc_named_limit {
@@ -25,9 +31,9 @@ struct nc_tier_terms {
 	enum nc_grade grades[NC_STRENGTH_MAX]; /* at the best */
 };
 
-/* Of the boxes of nacre-spawner; landlock: the ABI of this kernel, or 0. */
-void nc_terms_judge(const struct nc_box_host *host, uint32_t landlock, enum nc_tier tier,
-	struct nc_tier_terms *ret_terms);
+/* Of the boxes of nacre-spawner. */
+void nc_terms_judge(
+	const struct nc_box_host *host, enum nc_tier tier, struct nc_tier_terms *ret_terms);
 
 /* Whether its boxes are held by no less than others are, property by property. */
 bool nc_terms_are_enough(const struct nc_tier_terms *terms, const struct nc_tier_terms *others);

@@ -1,6 +1,7 @@
 /* What a holder's boxes can do. */
-#include "tier/terms.h"
+#include "kernel/terms.h"
 
+#include "kernel/boxwire.h"
 #include "kernel/cgroup_box.h"
 #include "kernel/means.h"
 
@@ -20,10 +21,10 @@ static void judge_limits(const struct nc_box_host *host, bool has_mounts, bool *
 	holds[NC_NAMED_DISK] = holds[NC_NAMED_INODES] = has_mounts;
 }
 
-void nc_terms_judge(const struct nc_box_host *host, uint32_t landlock, enum nc_tier tier,
-	struct nc_tier_terms *ret_terms)
+void nc_terms_judge(
+	const struct nc_box_host *host, enum nc_tier tier, struct nc_tier_terms *ret_terms)
 {
-	const struct nc_means means = {.landlock = landlock,
+	const struct nc_means means = {.landlock = host->landlock,
 		.reported = true,
 		.pid_ns = host->user_ns,
 		.alone = !host->user_ns && host->cgroups == 0};
