@@ -123,10 +123,8 @@ static int time_left_ms(const struct nc_small_loop *small)
 	return first == UINT64_MAX ? -1 : nc_clock_left_ms(first);
 }
 
-static void call_due(struct nc_small_loop *small)
+static void call_due(struct nc_small_loop *small, uint64_t now)
 {
-	const uint64_t now = nc_clock_ns();
-
 	for (struct nc_small_timer *timer = small->timers; timer; timer = timer->next) {
 		void (*due)(void *context) = timer->due;
 
@@ -146,6 +144,7 @@ int nc_small_loop_turn(struct nc_small_loop *small)
 {
 	struct nc_small_poll *polls[POLLS_MAX];
 	struct pollfd fds[POLLS_MAX];
+	uint64_t now;
 	nfds_t n = 0;
 	int r;
 
@@ -160,13 +159,14 @@ int nc_small_loop_turn(struct nc_small_loop *small)
 					  (poll->events & NC_WRITABLE ? POLLOUT : 0))};
 	}
 	r = poll(fds, n, time_left_ms(small));
+	now = nc_clock_ns(); /* what those who are called take is nobody's silence */
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
 	/* the oldest first; who was called before may want no more of this */
 	while (r > 0 && n-- > 0)
 		if (fds[n].revents && !polls[n]->dead && polls[n]->events)
 			polls[n]->ready(polls[n]->context, events_of(fds[n].revents));
-	call_due(small);
+	call_due(small, now);
 	return 0;
 }
 
