@@ -521,13 +521,18 @@ static void nothing(uv_work_t *work)
 	(void)work;
 }
 
+/* A program of this size, and what is made of it, is mapped by itself. */
+#define MAPPED_MIN (256 * 1024)
+_Static_assert(MAPPED_MIN <= NC_MAPPED_MIN, "what is moved without a copy is mapped by itself");
+
 /*
- * What is large is mapped by itself and goes back to the system when it is freed. By default free()
- * raises both thresholds up to 64 MiB, and what one large request took stays for long.
+ * What is large goes back to the system when it is freed. By default free() raises both thresholds
+ * up to 64 MiB, and each thread has an arena of its own: what one large request took stays for long.
  */
 static void give_large_back(void)
 {
-	(void)mallopt(M_MMAP_THRESHOLD, NC_MAPPED_MIN);
+	(void)mallopt(M_ARENA_MAX, 2); /* the loop's, and one for all threads */
+	(void)mallopt(M_MMAP_THRESHOLD, MAPPED_MIN);
 	(void)mallopt(M_TRIM_THRESHOLD, 4 * 1024 * 1024);
 }
 

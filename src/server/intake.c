@@ -16,7 +16,7 @@
 /* Less is read at once: it takes less time than handing it over. */
 #define AT_ONCE_MAX (32U * 1024)
 /* What is read of more than this takes several times its size: one at a time. */
-#define LARGE_MIN (4U << 20)
+#define LARGE_MIN (512U << 10)
 
 struct nc_intake {
 	uv_work_t work;
