@@ -43,6 +43,9 @@ static void limit_fields(struct nc_box_limits *limits, uint64_t *fields[8])
 
 _Static_assert(sizeof(struct nc_box_limits) == 8 * sizeof(uint64_t), "a limit is not sent");
 
+const enum nc_box_fd nc_box_streams[3] = {NC_FD_INPUT, NC_FD_OUTPUT, NC_FD_ERROR};
+const enum nc_box_fd nc_box_own_streams[3] = {NC_FD_OWN_INPUT, NC_FD_OWN_OUTPUT, NC_FD_OWN_ERROR};
+
 void nc_box_fds_add(struct nc_box_fds *fds, enum nc_box_fd kind, int fd)
 {
 	if (fd < 0)
@@ -140,7 +143,7 @@ bool nc_box_fds_fit(const struct nc_box_order *order)
 	for (size_t i = 0; i < order->fds.n; i++)
 		count[order->fds.kind[i]]++;
 	for (size_t i = 0; i < 3; i++)
-		if (count[NC_FD_INPUT + i] != piped || count[NC_FD_OWN_INPUT + i] != kept)
+		if (count[nc_box_streams[i]] != piped || count[nc_box_own_streams[i]] != kept)
 			return false;
 	return count[NC_FD_PACK] <= piped && count[NC_FD_IMAGE] <= 1 &&
 	       nc_box_layers(order) <= NC_BOX_LAYERS_MAX && count[NC_FD_TERMINAL] == 0 &&

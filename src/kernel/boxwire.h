@@ -144,6 +144,9 @@ enum nc_box_fd {
 	NC_FD_MAX,
 };
 
+/* Those of the payload, and the worker's ends of them, in the order of a process. */
+extern const enum nc_box_fd nc_box_streams[3], nc_box_own_streams[3];
+
 /* As many as an order can bring: three streams twice, files, an image, layers. */
 #define NC_BOX_FDS_MAX (8U + NC_BOX_LAYERS_MAX)
 

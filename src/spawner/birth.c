@@ -736,8 +736,8 @@ static int send_order(const struct nc_box *box, int fourth_fd)
 	const struct nc_box_fds *given = &pending->order.fds;
 	struct nc_box_fds fds = {0};
 
-	for (int i = 0; i < 3; i++)
-		nc_box_fds_add(&fds, NC_FD_INPUT + i, nc_box_fds_find(given, NC_FD_INPUT + i));
+	for (size_t i = 0; i < 3; i++)
+		nc_box_fds_add(&fds, nc_box_streams[i], nc_box_fds_find(given, nc_box_streams[i]));
 	nc_box_fds_add(&fds, NC_FD_PACK, nc_box_fds_find(given, NC_FD_PACK));
 	if (pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
 		nc_box_fds_add(&fds, NC_FD_PACK, fourth_fd);

@@ -95,8 +95,8 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
 	box->ahead |= (order->order.flags & NC_ORDER_AHEAD) != 0;
 	box->kept_terminal = false;
-	for (int i = 0; box->kept && i < 3; i++)
-		box->kept_fd[i] = nc_box_fds_take(&order->order.fds, NC_FD_OWN_INPUT + i);
+	for (size_t i = 0; box->kept && i < 3; i++)
+		box->kept_fd[i] = nc_box_fds_take(&order->order.fds, nc_box_own_streams[i]);
 }
 
 static void close_kept(struct nc_box *box)

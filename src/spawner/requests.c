@@ -45,9 +45,9 @@ static void tell_adopted(struct nc_spawner *spawner)
 
 		if (!is_adopted(box))
 			continue;
-		for (int k = 0; k < 3; k++)
+		for (size_t k = 0; k < 3; k++)
 			nc_box_fds_add(&fds,
-				box->kept_terminal ? NC_FD_TERMINAL : NC_FD_OWN_INPUT + k,
+				box->kept_terminal ? NC_FD_TERMINAL : nc_box_own_streams[k],
 				box->kept_fd[k]);
 		nc_wire_begin(&out, NC_BOX_ADOPT);
 		nc_wire_put_u64(&out, box->end.id);
@@ -89,7 +89,8 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	host->cgroups = spawner->nursery.cgroups.can;
 	host->user_ns = can_make_user_ns(spawner);
 	spawner->worker.greeted = true;
-	welcome = (struct nc_box_welcome){.ranges = host->ranges, .n_adopted = count_adopted(spawner)};
+	welcome = (struct nc_box_welcome){
+		.ranges = host->ranges, .n_adopted = count_adopted(spawner)};
 	nc_scratch_path(&spawner->nursery.scratch, welcome.scratch);
 	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
 		nc_terms_judge(host, i, &welcome.terms[i]);

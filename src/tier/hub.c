@@ -430,16 +430,16 @@ static int send_order(struct nc_command *command, const int theirs[4], struct na
 	const bool keeps = exec->survives && !exec->terminal;
 	struct nc_box_fds fds = {0};
 
-	for (int i = 0; i < 3; i++)
-		nc_box_fds_add(&fds, NC_FD_INPUT + i, theirs[i]);
+	for (size_t i = 0; i < 3; i++)
+		nc_box_fds_add(&fds, nc_box_streams[i], theirs[i]);
 	nc_box_fds_add(&fds, NC_FD_PACK, theirs[3]);
 	nc_box_fds_add(&fds, NC_FD_IMAGE, spec->image_fd);
 	for (size_t i = 0; i < exec->n_layers; i++)
 		nc_box_fds_add(&fds, exec->layer_writable[i] ? NC_FD_LAYER_WRITABLE : NC_FD_LAYER,
 			spec->layer_fd[i]);
-	nc_box_fds_add(&fds, NC_FD_OWN_INPUT, keeps ? command->input_fd : -EBADF);
-	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
-		nc_box_fds_add(&fds, NC_FD_OWN_OUTPUT + i, keeps ? command->from_fd[i] : -EBADF);
+	for (size_t i = 0; keeps && i < 3; i++)
+		nc_box_fds_add(&fds, nc_box_own_streams[i],
+			i == 0 ? command->input_fd : command->from_fd[i - 1]);
 	return nc_holder_order(command->holder, spec->next, exec, &fds, err);
 }
 
