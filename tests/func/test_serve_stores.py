@@ -1,0 +1,71 @@
+"""nacre serve: however much is kept, whoever looks through it does not hold up the event loop."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from packages import remove, wheel
+from serving import Daemon
+from test_serve_turns import INSTRUMENTED, quick
+
+MANY = 30000
+
+pytestmark = pytest.mark.skipif(INSTRUMENTED, reason="instrumented code is slower than what is measured")
+needs_pip = pytest.mark.skipif(not pathlib.Path("/usr/lib/python3/dist-packages/pip").exists(), reason="needs python3-pip")
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    place = pathlib.Path(tempfile.mkdtemp(prefix="nacre-stores-", dir="/var/tmp"))
+    place.chmod(0o755)
+    (place / "wheels").mkdir(mode=0o755)
+    for name in ("many", "again"):
+        wheel(place / "wheels", name, files={f"{name}/d{i // 500}/f{i}.py": "x=1\n" for i in range(MANY)})
+    (place / "config").mkdir(mode=0o755)
+    (place / "config/nacre.yaml").write_text(f"packages:\n  python:\n    wheels: {place}/wheels\nenvironments:\n  max_mb: 200\n")
+    with Daemon(place, "--no-warm", config=place / "config") as made:
+        yield made
+    remove(place)
+
+
+def own(place):
+    """What is in there is as the daemon's own."""
+    status = os.stat(place)
+    subprocess.run(["chown", "-R", f"{status.st_uid}:{status.st_gid}", place], check=True)
+
+
+def test_replies_that_are_kept(daemon):
+    assert daemon.execute("print(0)", cache=True).json()["status"] == "success"
+    results = pathlib.Path(daemon.state, "cache/results")
+    for i in range(MANY):
+        (results / f"{i:064x}").write_bytes(b"")
+    own(results)
+    answer = quick(daemon, "a reply is kept", lambda: daemon.execute(f"print({os.urandom(4).hex()!r})", cache=True))
+    assert answer.json()["status"] == "success"
+    assert len(list(results.iterdir())) <= 16384  # of 1 GiB each takes 64 KiB at least
+
+
+@needs_pip
+def test_environments(daemon):
+    """What comes from an index may have very many files: they are counted, and removed where they leave no room, beside the loop."""
+    def build():
+        for name in ("many", "again"):  # there is no room for both
+            answer = daemon.execute(f"import {name}.d1.f500", packages=[name], timeout=300, limits={"memory_mb": 512}).json()
+            assert answer["status"] == "success" and answer["environment"]["state"] == "built", answer
+
+    quick(daemon, "environments of many files", build)
+    store = pathlib.Path(daemon.state, "environments")
+    lock = json.dumps({"tenant": "", "language": "python", "asked": ["a"], "packages": [{"name": "p" * 100, "version": "1"}] * 100, "size": 1})
+    for i in range(3000):
+        (store / f"{i:064x}").mkdir()
+        (store / f"{i:064x}/lock.json").write_text(lock)
+    own(store)
+    listed = quick(daemon, "the list of them", lambda: daemon.get("/v1/environments")).json()["environments"]
+    assert len(listed) == 1000
+    for i in range(3000):
+        shutil.rmtree(store / f"{i:064x}")
