@@ -433,6 +433,25 @@ NC_REST(sandboxes_network)
 		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
 }
 
+/* What is acknowledged holds, though we die: it is not before the spawner has been told. */
+static void acknowledge(
+	struct nc_server *server, struct nc_exchange *exchange, unsigned int status, json_t *reply)
+{
+	struct nc_wait *wait = NULL;
+
+	if (!nc_engine_is_behind(server->setup.engine)) {
+		nc_reply_json(exchange, status, reply);
+		return;
+	}
+	wait = nc_wait_new(server, exchange);
+	if (wait) {
+		wait->acknowledges = status;
+		wait->list = reply;
+	} else {
+		json_decref(reply);
+	}
+}
+
 static void pause_it(struct nc_server *server, struct nc_exchange *exchange, bool paused)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
@@ -443,7 +462,7 @@ static void pause_it(struct nc_server *server, struct nc_exchange *exchange, boo
 	if (nc_sandbox_pause(sandbox, paused, &err) < 0)
 		nc_problem_err(exchange, &err);
 	else
-		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+		acknowledge(server, exchange, 200, nc_sandbox_json(sandbox));
 }
 
 NC_REST(sandboxes_pause)
@@ -677,10 +696,20 @@ static void answer_begun(struct nc_channel *channel)
 		nc_problem(exchange, 404, "no_sandbox", NULL, NULL, "The sandbox has ended");
 }
 
-void nc_channels_sent(void *context)
+void nc_rest_sent(void *context)
 {
 	const struct nc_server *server = context;
 
+	for (struct nc_wait *next, *wait = server->waits; wait; wait = next) {
+		unsigned int status = wait->acknowledges;
+
+		next = wait->next;
+		if (status) {
+			json_t *reply = take_ptr(wait->list);
+
+			nc_reply_json(settle(wait), status, reply);
+		}
+	}
 	for (struct nc_channel *channel = server->channels; channel; channel = channel->next)
 		if (channel->exchange)
 			answer_begun(channel);
@@ -857,7 +886,7 @@ NC_REST(commands_kill)
 	if (!process)
 		return;
 	nc_process_kill(process);
-	nc_reply_json(exchange, 202, nc_process_json(process, false));
+	acknowledge(server, exchange, 202, nc_process_json(process, false));
 }
 
 int nc_rest_signal(const json_t *body)
@@ -888,7 +917,7 @@ NC_REST(commands_signal)
 		return;
 	}
 	nc_process_signal(process, number);
-	nc_reply_json(exchange, 202, nc_process_json(process, false));
+	acknowledge(server, exchange, 202, nc_process_json(process, false));
 }
 
 /* Raw bytes; with ?end=true nothing follows. What does not fit now is said, and for the next try.
