@@ -69,3 +69,23 @@ def test_environments(daemon):
     assert len(listed) == 1000
     for i in range(3000):
         shutil.rmtree(store / f"{i:064x}")
+
+
+def test_the_history(daemon):
+    """Pages of large lines are shorter than they may be, and together they are all of them."""
+    labels = {f"k{i}": "v" * 250 for i in range(32)}
+    asked = 0
+    while asked < 150:
+        refused = daemon.execute("import subprocess", policy="strict", labels=labels, id="many")
+        assert refused.status in (200, 403), refused.body
+        asked += 1
+    found, path = [], "/v1/history?limit=1000"
+    while path:
+        page = quick(daemon, "a page of the history", lambda: daemon.get(path))
+        assert page.status == 200 and len(page.body) < 600 * 1024
+        page = page.json()
+        found += [row["seq"] for row in page["executions"] if row["labels"]]
+        path = page["next"] and f"/v1/history?limit=1000&before={page['next']}"
+    assert len(found) == len(set(found)) >= 150
+    one = quick(daemon, "many of one id", lambda: daemon.get("/v1/history/many"))
+    assert one.json()["seq"] == max(found)
