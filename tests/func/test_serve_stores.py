@@ -6,9 +6,11 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 
 import pytest
 
+from conftest import NACRE
 from packages import remove, wheel
 from serving import Daemon
 from test_serve_turns import INSTRUMENTED, quick
@@ -89,3 +91,23 @@ def test_the_history(daemon):
     assert len(found) == len(set(found)) >= 150
     one = quick(daemon, "many of one id", lambda: daemon.get("/v1/history/many"))
     assert one.json()["seq"] == max(found)
+
+
+def test_sandboxes(daemon):
+    """Hundreds with labels of the largest size: nobody lists them in one turn, and `nacre ps` shows them all."""
+    labels = {f"k{i}".ljust(60, "x"): "v" * 256 for i in range(32)}
+    small = {"memory_mb": 8, "disk_mb": 1, "max_processes": 4}
+    made = []
+    try:
+        until = time.monotonic() + 120
+        while len(made) < 600:
+            answer = daemon.post("/v1/sandboxes", {"labels": labels, "limits": small})
+            assert answer.status in (201, 503) and time.monotonic() < until, answer.body  # a busy machine has no room for a moment
+            if answer.status == 201:
+                made.append(answer.json()["id"])
+        page = quick(daemon, "a page of sandboxes", lambda: daemon.get("/v1/sandboxes?limit=1000"))
+        assert len(page.body) < 600 * 1024 and page.json()["next"]
+        listed = subprocess.run([NACRE, "--server", f"http://127.0.0.1:{daemon.port}", "ps", "--json"], env=daemon.env, capture_output=True, text=True, timeout=60)
+        assert [box["id"] for box in json.loads(listed.stdout)["sandboxes"]] == made
+    finally:
+        assert daemon.ask("DELETE", "/v1/sandboxes").json()["destroyed"] == len(made)

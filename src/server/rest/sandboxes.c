@@ -19,6 +19,8 @@
 #include "server/snapshots.h"
 
 #define LIST_MAX 1000U
+/* Of a page, or one sandbox more: it is written in one turn of the loop. */
+#define LIST_SIZE_MAX (512U * 1024)
 
 /* ---- who waits ---- */
 
@@ -313,8 +315,9 @@ NC_REST(sandboxes_create)
 struct listing {
 	json_t *list;
 	const char *state, *name, *value, *after;
-	size_t limit;
+	size_t limit, size;
 	bool past; /* the one that it begins behind */
+	bool more; /* than are listed */
 };
 
 static bool list_one(void *context, struct nc_sandbox *sandbox)
@@ -327,13 +330,19 @@ static bool list_one(void *context, struct nc_sandbox *sandbox)
 	if (!past || (listing->state && !nc_streq(nc_sandbox_state(sandbox), listing->state)) ||
 		(listing->name && !nc_sandbox_has_label(sandbox, listing->name, listing->value)))
 		return true;
-	return json_array_size(listing->list) < listing->limit &&
-	       json_array_append_new(listing->list, nc_sandbox_json(sandbox)) == 0;
+	listing->more =
+		json_array_size(listing->list) >= listing->limit || listing->size >= LIST_SIZE_MAX;
+	if (listing->more || json_array_append_new(listing->list, nc_sandbox_json(sandbox)) < 0)
+		return false;
+	listing->size += json_dumpb(
+		json_array_get(listing->list, json_array_size(listing->list) - 1), NULL, 0, 0);
+	return true;
 }
 
 NC_REST(sandboxes_list)
 {
 	struct listing listing = {.list = json_array()};
+	json_t *next = json_null();
 	char state[16] = "", label[2 * NC_REQUEST_LABEL_MAX] = "", after[NC_ID_SIZE] = "";
 	const char *text;
 	char *equals;
@@ -359,7 +368,11 @@ NC_REST(sandboxes_list)
 		listing.after = (snprintf(after, sizeof(after), "%s", text), after);
 	listing.past = !listing.after;
 	nc_sandboxes_visit(server->sandboxes, nc_rest_tenant(exchange), list_one, &listing);
-	nc_reply_json(exchange, 200, json_pack("{s:o}", "sandboxes", listing.list));
+	if (listing.more)
+		next = json_object_get(
+			json_array_get(listing.list, json_array_size(listing.list) - 1), "id");
+	nc_reply_json(
+		exchange, 200, json_pack("{s:o, s:O}", "sandboxes", listing.list, "next", next));
 }
 
 NC_REST(sandboxes_get)
