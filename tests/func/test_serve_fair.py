@@ -232,3 +232,21 @@ def test_a_tenant_has_its_turn_in_the_history(fair):
         ends = [future.result() for future in greedy]
     assert status == 200 and 60 <= refused <= 80, (status, refused)  # two thirds of 256 wait
     assert sum(end[0] == 200 and end[1] < answered for end in ends) <= 10, "it waited for the other tenant"
+
+
+def test_a_tenant_has_its_share_of_sandboxes(fair):
+    """Of 2,000 in all: one tenant alone gets two thirds, and there is place for the next."""
+    small = {"memory_mb": 8, "disk_mb": 1, "max_processes": 2}
+    made, until = 0, time.monotonic() + 120
+    try:
+        while True:
+            answer = fair.post("/v1/sandboxes", {"limits": small, "timeout": 600}, key=fair.keys["greedy"])
+            if answer.status == 503 and made > 1300:
+                break
+            assert answer.status in (201, 503) and time.monotonic() < until, (made, answer.body)
+            made += answer.status == 201
+        assert made in (1333, 1334) and answer.json()["code"] == "busy", (made, answer.body)
+        assert fair.post("/v1/sandboxes", {"limits": small}, key=fair.keys["modest"]).status == 201
+    finally:
+        for key in fair.keys.values():
+            fair.ask("DELETE", "/v1/sandboxes", key=key)
