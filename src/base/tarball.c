@@ -274,6 +274,18 @@ static int pack_below(struct packer *packer, int dir_fd, size_t length, int dept
 	return r;
 }
 
+/* What the kernel's words for it would be about something else. */
+static int pack_fault(struct nacre_err *err, int code, const char *path)
+{
+	char quoted[NC_TEXT_QUOTED_MAX];
+	const char *text = code == -ELOOP   ? "directories are nested too deeply"
+			   : code == -E2BIG ? "too many files for one archive"
+			   : code == -EFBIG ? "with it the archive is too large"
+					    : nc_errno_text(code);
+
+	return nc_err_set(err, code, "%s: %s", nc_text_quote(quoted, path), text);
+}
+
 /* The path in member is where it failed. */
 static int pack_once(struct packer *packer)
 {
@@ -291,7 +303,7 @@ static int pack_once(struct packer *packer)
 	}
 	tdestroy(packer->linked, free);
 	packer->linked = NULL;
-	return r < 0 ? fault(packer->err, r, packer->member.path) : 0;
+	return r < 0 ? pack_fault(packer->err, r, packer->member.path) : 0;
 }
 
 int nc_tarball_pack(const struct nc_tarball_pack *pack, int out_fd, struct nacre_err *err)

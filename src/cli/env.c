@@ -465,7 +465,7 @@ static int run_prune(const struct nc_cli *cli, int n_words, char **words, struct
 		if (r < 0)
 			return nc_err_errno(err, r, "Look at the environments");
 	}
-	r = nc_environment_make_room(&all, 0, err);
+	r = nc_environment_make_room(&all, "", 0, err);
 	return r < 0 ? r : NC_EXIT_OK;
 }
 

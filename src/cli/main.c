@@ -120,21 +120,24 @@ static int run_call(const struct nc_call *call, struct nacre_err *err)
 	return r;
 }
 
+static bool is_said(int argc, char **argv, const char *word)
+{
+	for (int at = 1; at < argc && !nc_streq(argv[at], "--"); at++)
+		if (nc_streq(argv[at], word))
+			return true;
+	return false;
+}
+
 /* Whether the caller wants JSON: it was said, or stands behind what could not be understood. */
 static bool wants_json(const struct nc_call *call, int argc, char **argv)
 {
 	for (size_t i = 0; i < call->depth; i++)
 		for (const struct nc_option *option = call->chain[i]->options;
-			option && option->name; option++) {
-			if (!nc_streq(option->name, "json"))
-				continue;
-			for (int at = *option->flag ? argc : 1;
-				at < argc && !nc_streq(argv[at], "--"); at++)
-				if (nc_streq(argv[at], "--json"))
-					return true;
-			return *option->flag;
-		}
-	return false;
+			option && option->name; option++)
+			if (nc_streq(option->name, "json"))
+				return *option->flag || is_said(argc, argv, "--json");
+	/* of a verb that is none nobody knows whether it would have it */
+	return nc_call_verb(call)->verbs && is_said(argc, argv, "--json");
 }
 
 /* Says what was wrong, to people and, if it was asked for, to programs; the exit code. */

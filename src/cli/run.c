@@ -299,6 +299,28 @@ static int read_limits(struct nc_request_limits *limits, struct nacre_err *err)
 	return r;
 }
 
+/* What a request says itself cannot be said beside it: it would not hold. */
+static int refuse_beside_request(struct nacre_err *err)
+{
+	static const char *const allowed[] = {"json", "out", "request"};
+
+	for (const struct nc_option *option = options; option->name; option++) {
+		bool given = option->flag   ? *option->flag
+			     : option->text ? *option->text != NULL
+					    : option->words->count > 0;
+
+		for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+			given = given && !nc_streq(option->name, allowed[i]);
+		/* a request can name no file */
+		if (given && (option->text != &arg_policy || !nc_book_is_path(arg_policy)))
+			return nc_err_set(err, -EINVAL,
+				"Option '--%s': not beside --request, which has the program and "
+				"all else in it",
+				option->name);
+	}
+	return 0;
+}
+
 static int read_request(
 	int n_words, char **words, struct nc_request *request, struct nacre_err *err)
 {
@@ -311,11 +333,18 @@ static int read_request(
 	if (!source || !files)
 		return nc_err_errno(err, -ENOMEM, "Read the request");
 	if (arg_request) {
-		r = n_words > 0 || arg_code
+		r = n_words > 0
 			    ? nc_err_set(err, -EINVAL,
 				      "Option '--request': it has the program and all else in it")
-			    : read_all(arg_request, NC_REQUEST_SIZE_MAX, &text, &size, err);
-		return r < 0 ? r : parse(text, size, request, err);
+			    : refuse_beside_request(err);
+		if (r == 0)
+			r = read_all(arg_request, NC_REQUEST_SIZE_MAX, &text, &size, err);
+		if (r == 0)
+			r = parse(text, size, request, err);
+		return r == 0 && arg_policy && *request->policy
+			       ? nc_err_set(err, -EINVAL,
+					 "Option '--policy': the request names a policy itself")
+			       : r;
 	}
 	if (!arg_code && !file)
 		return nc_err_set(err, -EINVAL,

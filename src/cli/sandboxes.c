@@ -13,6 +13,7 @@
 
 #define SERVER_BUILT_IN "http://127.0.0.1:7070"
 #define PATH_SIZE 256
+#define PAGES_MAX 1024U
 
 static bool arg_json, arg_follow;
 static const char *arg_signal;
@@ -66,6 +67,33 @@ static void print_command(const json_t *command)
 		text_of(command, "state"), *status ? status : "-", line ? line : "");
 }
 
+/* All pages of the list of sandboxes as one. What a stranger's machine calls the next one is an id
+ * or nothing, and there is an end to them. */
+static int ask_pages(const char *url, json_t **ret_reply, struct nacre_err *err)
+{
+	cleanup_json json_t *all = json_array();
+	const char *next = "";
+	char path[PATH_SIZE] = "/v1/sandboxes?limit=1000";
+
+	for (size_t i = 0; i < PAGES_MAX && next; i++) {
+		cleanup_json json_t *page = NULL;
+		int r = nc_remote_ask(url, "GET", path, NULL, &page, err);
+
+		if (r < 0)
+			return r;
+		if (json_array_extend(all, json_object_get(page, "sandboxes")) < 0)
+			return nc_err_set(err, -EPROTO, "That is no nacre serve");
+		next = json_string_value(json_object_get(page, "next"));
+		if (next && !nc_remote_is_id(next))
+			return nc_err_set(err, -EPROTO, "That is no nacre serve");
+		if (next)
+			(void)snprintf(
+				path, sizeof(path), "/v1/sandboxes?limit=1000&after=%.64s", next);
+	}
+	*ret_reply = json_pack("{s:O}", "sandboxes", all);
+	return *ret_reply ? 0 : nc_err_set(err, -ENOMEM, "Out of memory");
+}
+
 static int ps(const struct nc_cli *cli, int n_words, char **words, struct nacre_err *err)
 {
 	cleanup_json json_t *reply = NULL;
@@ -78,9 +106,9 @@ static int ps(const struct nc_cli *cli, int n_words, char **words, struct nacre_
 		r = nc_remote_drop(err);
 	if (r < 0)
 		return r;
-	(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "%s",
-		n_words ? "/commands" : "?limit=1000");
-	r = nc_remote_ask(server_of(cli), "GET", path, NULL, &reply, err);
+	(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "/commands");
+	r = n_words ? nc_remote_ask(server_of(cli), "GET", path, NULL, &reply, err)
+		    : ask_pages(server_of(cli), &reply, err);
 	if (r < 0)
 		return r;
 	if (arg_json)

@@ -90,6 +90,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 			"digits, as nacre ps lists it; to run a program of that name give its "
 			"path",
 			words[0]);
+	if (given && (arg_image || arg_snapshot))
+		return nc_err_set(err, -EINVAL, "Option '--%s': the sandbox is there already",
+			arg_image ? "image" : "snapshot");
 	if (given)
 		(void)snprintf(sandbox, sizeof(sandbox), "%s", words[0]);
 	else if ((r = make_sandbox(cli->server, sandbox, sizeof(sandbox), err)) < 0)

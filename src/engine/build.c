@@ -68,8 +68,9 @@ struct nc_build {
 	char key[NC_KEY_SIZE];
 	char shared_key[NC_KEY_SIZE]; /* of the operator's, which everybody may use */
 	enum step step;
-	bool cancelled;
-	uint64_t deadline_ns; /* for another's build */
+	bool cancelled, broken; /* there is one of this name that cannot be used */
+	bool at_work;		/* nc_build_worked() follows */
+	uint64_t deadline_ns;	/* for another's build */
 	uv_timer_t *timer;
 	struct nc_command *command;
 	struct nc_exec_spec exec;
@@ -78,6 +79,7 @@ struct nc_build {
 	struct nc_staging stage; /* dir_fd -EBADF: there is none */
 	int layer_fd, lock_fd;
 	json_t *answer;			 /* of a box */
+	json_t *lock;			 /* of what is to be kept */
 	struct nc_access *reach;	 /* while it installs from an index */
 	char (*hosts)[NC_URL_HOST_SIZE]; /* of the index */
 	struct nc_build_result result;
@@ -90,11 +92,8 @@ static void close_timer(uv_handle_t *handle)
 
 static void build_free(struct nc_build *build)
 {
-	const struct nc_environments *all = build->spec.environments;
-
-	if (build->stage.dir_fd >= 0)
-		(void)nc_staging_close(all->store_fd, false, &build->stage); /* else swept */
-	nc_environment_unlock(all, build->key, build->lock_fd);
+	(void)nc_fd_close(build->stage.dir_fd); /* it is swept if it is there still */
+	nc_environment_unlock(build->spec.environments, build->key, build->lock_fd);
 	(void)nc_fd_close(build->layer_fd);
 	nc_environment_close(&build->result.environment);
 	uv_close((uv_handle_t *)build->timer, close_timer);
@@ -103,12 +102,13 @@ static void build_free(struct nc_build *build)
 	nc_buf_done(&build->report);
 	nc_buf_done(&build->said);
 	json_decref(build->answer);
+	json_decref(build->lock);
 	nc_access_free(build->reach);
 	free(build->hosts);
 	free(build);
 }
 
-static void finish(struct nc_build *build)
+static void conclude(struct nc_build *build)
 {
 	struct nc_build_result *result = &build->result;
 
@@ -116,6 +116,22 @@ static void finish(struct nc_build *build)
 	result->said_size = build->said.size;
 	build->spec.done(build->spec.context, result);
 	build_free(build);
+}
+
+/* Trees of many thousand files are nothing for the loop: they are kept and removed aside. */
+static void finish(struct nc_build *build)
+{
+	if (build->stage.dir_fd < 0) {
+		conclude(build);
+		return;
+	}
+	build->at_work = true;
+	if (build->spec.aside) {
+		build->spec.aside(build->spec.context);
+		return;
+	}
+	nc_build_work(build);
+	nc_build_worked(build);
 }
 
 /* Fails with the message in result.err. */
@@ -153,7 +169,7 @@ static void use(struct nc_build *build, bool built)
 {
 	build->result.built = built;
 	build->result.packages = json_object_get(build->result.environment.lock, "packages");
-	finish(build);
+	conclude(build);
 }
 
 /* Whether a text of a box has the form of a name, version or file, and no more. */
@@ -306,19 +322,39 @@ static json_t *make_lock(const struct nc_build *build)
 static void keep(struct nc_build *build)
 {
 	const struct nc_environments *all = build->spec.environments;
-	cleanup_json json_t *lock = make_lock(build);
-	int r = lock ? nc_environment_keep(all, &build->stage, build->key, lock, &build->result.err)
-		     : nc_err_errno(&build->result.err, -ENOMEM, "Keep the environment");
+	struct nacre_err *err = &build->result.err;
+	struct nacre_err ignored = {0};
+	int r;
 
+	if (build->broken)
+		(void)nc_environment_remove(all, build->key, &ignored); /* or it has no name */
+	r = nc_environment_keep(all, &build->stage, build->key, build->lock, err);
 	if (r == 0) {
 		r = nc_environment_open(all, build->key, &build->result.environment);
 		if (r < 0)
-			nc_err_errno(&build->result.err, r, "Open the environment");
+			nc_err_errno(err, r, "Open the environment");
 	}
-	if (r == 0)
+	if (r < 0)
+		build->result.status = r == -EFBIG || r == -ENOSPC ? "error" : "internal_error";
+}
+
+void nc_build_work(struct nc_build *build)
+{
+	if (build->lock)
+		keep(build);
+	(void)nc_staging_close(build->spec.environments->store_fd, false, &build->stage);
+}
+
+void nc_build_worked(struct nc_build *build)
+{
+	if (build->cancelled && !build->result.status) {
+		nc_err_set(&build->result.err, -ECANCELED, "It was cancelled");
+		build->result.status = "cancelled";
+	}
+	if (build->lock && !build->result.status)
 		use(build, true);
 	else
-		fail(build, r == -EFBIG || r == -ENOSPC ? "error" : "internal_error");
+		conclude(build);
 }
 
 static void take_probe(struct nc_build *build)
@@ -372,7 +408,13 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	} else if (build->step == STEP_PROBE) {
 		take_probe(build);
 	} else {
-		keep(build);
+		build->lock = make_lock(build);
+		if (build->lock) {
+			finish(build);
+			return;
+		}
+		nc_err_errno(&build->result.err, -ENOMEM, "Keep the environment");
+		fail(build, "internal_error");
 	}
 }
 
@@ -587,11 +629,7 @@ static void look(struct nc_build *build)
 		use(build, false);
 		return;
 	}
-	if (r != -ENOENT) { /* broken: what cannot be removed fails when it is to be named */
-		struct nacre_err ignored = {0};
-
-		(void)nc_environment_remove(all, build->key, &ignored);
-	}
+	build->broken = r != -ENOENT;
 	build->deadline_ns =
 		again ? build->deadline_ns
 		      : nc_clock_ns() + install_limits.wall_ms * NC_NS_PER_MS + NC_NS_PER_S;
@@ -648,6 +686,6 @@ void nc_build_cancel(struct nc_build *build)
 	build->cancelled = true;
 	if (build->command)
 		nc_command_cancel(build->command);
-	else
+	else if (!build->at_work)
 		look_later(build, 0);
 }

@@ -32,6 +32,8 @@ struct nc_build_spec {
 	const char *const *packages;
 	size_t n_packages;
 	void *context;
+	/* nc_build_work() and then nc_build_worked() are to be called; NULL: both at once */
+	void (*aside)(void *context);
 	/* what is being done, for people; may be NULL */
 	void (*progress)(void *context, const char *text);
 	/* once, as the last call, and not before nc_build_start has returned */
@@ -41,7 +43,11 @@ struct nc_build_spec {
 /* Begins; everything in spec is borrowed until done(). -ENOMEM, and nothing is called. */
 int nc_build_start(const struct nc_build_spec *spec, struct nc_build **ret_build);
 
-/* Frees it without a call, when the hub is gone. Accepts NULL. */
+/* What takes long and needs no loop, by a thread or not; the rest of it, on the loop. */
+void nc_build_work(struct nc_build *build);
+void nc_build_worked(struct nc_build *build);
+
+/* Frees it without a call, when the hub is gone and nobody works on it. Accepts NULL. */
 void nc_build_drop(struct nc_build *build);
 
 /* done() follows, with status "cancelled". */

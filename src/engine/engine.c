@@ -337,7 +337,9 @@ void nc_engine_finished(struct nc_execution *execution)
 		return;
 	}
 	take_turns(engine);
-	nc_engine_aside(execution, nc_execution_is_large(execution), nc_execution_close, on_closed);
+	/* what is to be kept looks for room among all that is */
+	nc_engine_aside(execution, nc_execution_is_large(execution) || nc_results_wants(execution),
+		nc_execution_close, on_closed);
 }
 
 /* Whether there was an equal one is known: it may have its turn. */

@@ -31,6 +31,8 @@
 #define LOCK_MAX (4U << 20)
 /* Environments that are looked at; each takes a directory. */
 #define ENTRIES_MAX 65536U
+/* There is room for as many at most. */
+#define COUNT_MAX 4096U
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY)
 
@@ -325,7 +327,7 @@ int nc_environment_keep(const struct nc_environments *all, const struct nc_stagi
 	if (r < 0)
 		return nc_err_errno(err, r, "Write " LOCK);
 	note_use(root_fd);
-	r = nc_environment_make_room(all, bytes, err);
+	r = nc_environment_make_room(all, key, bytes, err);
 	if (r < 0)
 		return r;
 	r = nc_staging_commit(all->store_fd, stage, key);
@@ -429,15 +431,30 @@ int nc_environment_remove(const struct nc_environments *all, const char *key, st
 
 struct room {
 	const struct nc_environments *all;
-	uint64_t bytes; /* that all take */
+	const char *owner; /* whose share it is about; "": nobody's */
+	uint64_t bytes;	   /* that all, or all of the owner's, take */
 	uint64_t most;
 };
+
+/* A small one takes some room as well: whoever makes room looks at all of them. */
+static uint64_t counts_for(const struct nc_environments *all, uint64_t bytes)
+{
+	uint64_t least = all->max_bytes / COUNT_MAX;
+
+	return bytes > least ? bytes : least;
+}
+
+static bool is_meant(const struct room *room, const struct nc_environment_entry *entry)
+{
+	return strncmp(entry->key, room->owner, NC_KEY_OWNER) == 0 || !*room->owner;
+}
 
 static int add_bytes(void *context, const struct nc_environment_entry *entry)
 {
 	struct room *room = context;
 
-	room->bytes += entry->bytes;
+	if (is_meant(room, entry))
+		room->bytes += counts_for(room->all, entry->bytes);
 	return 0;
 }
 
@@ -446,28 +463,39 @@ static int evict(void *context, const struct nc_environment_entry *entry)
 	struct nacre_err ignored = {0}; /* in use, or it would not go: the next one then */
 	struct room *room = context;
 
-	if (room->bytes > room->most && nc_environment_remove(room->all, entry->key, &ignored) == 0)
-		room->bytes -= entry->bytes;
+	if (room->bytes > room->most && is_meant(room, entry) &&
+		nc_environment_remove(room->all, entry->key, &ignored) == 0)
+		room->bytes -= counts_for(room->all, entry->bytes);
 	return 0;
 }
 
-int nc_environment_make_room(
-	const struct nc_environments *all, uint64_t wanted, struct nacre_err *err)
+/* Removes what was not used for longest of the owner's until wanted bytes more fit into most. */
+static int make_room(const struct nc_environments *all, const char *owner, uint64_t most,
+	uint64_t wanted, struct nacre_err *err)
 {
-	struct room room = {
-		.all = all, .most = wanted < all->max_bytes ? all->max_bytes - wanted : 0};
+	struct room room = {.all = all, .owner = owner, .most = wanted < most ? most - wanted : 0};
 	int r = nc_environment_visit(all, add_bytes, &room);
 
 	if (r == 0 && room.bytes > room.most)
 		r = nc_environment_visit(all, evict, &room);
 	if (r < 0)
 		return nc_err_errno(err, r, "Look at the environments");
-	return room.bytes <= room.most
-		       ? 0
-		       : nc_err_set(err, -ENOSPC,
-				 "The environments that are in use leave no room for another: "
-				 "environments.max_mb is %llu",
-				 (unsigned long long)(all->max_bytes / MB));
+	return room.bytes <= room.most ? 0 : -ENOSPC;
+}
+
+int nc_environment_make_room(
+	const struct nc_environments *all, const char *key, uint64_t wanted, struct nacre_err *err)
+{
+	uint64_t counts = *key ? counts_for(all, wanted) : wanted;
+	int r = *key ? make_room(all, key, all->max_bytes / 4, counts, err) : 0;
+
+	if (r == 0 || r == -ENOSPC) /* one that is larger than the share is not refused for that */
+		r = make_room(all, "", all->max_bytes, counts, err);
+	return r != -ENOSPC ? r
+			    : nc_err_set(err, r,
+				      "The environments that are in use leave no room for another: "
+				      "environments.max_mb is %llu",
+				      (unsigned long long)(all->max_bytes / MB));
 }
 
 void nc_environment_sweep(const struct nc_environments *all)

@@ -116,9 +116,13 @@ int nc_environment_visit(const struct nc_environments *all,
 int nc_environment_remove(
 	const struct nc_environments *all, const char *key, struct nacre_err *err);
 
-/* Removes what was not used for longest until wanted bytes more would fit; -ENOSPC: in vain. */
-int nc_environment_make_room(
-	const struct nc_environments *all, uint64_t wanted, struct nacre_err *err);
+/*
+ * Removes what was not used for longest until one more of wanted bytes would fit: first of the
+ * owner of its key, who has a quarter of the room, then of all. Key "": what there is shall fit.
+ * -ENOSPC: in vain.
+ */
+int nc_environment_make_room(const struct nc_environments *all, const char *key, uint64_t wanted,
+	struct nacre_err *err);
 
 /* Removes what killed builds left. */
 void nc_environment_sweep(const struct nc_environments *all);

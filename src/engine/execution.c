@@ -618,6 +618,25 @@ static enum nc_language warmth_language(const struct nc_execution *execution)
 	return NC_LANGUAGE_INVALID;
 }
 
+static void work_on_build(struct nc_execution *execution)
+{
+	nc_build_work(execution->build);
+}
+
+static void go_on_with_build(struct nc_execution *execution)
+{
+	if (!nc_engine_ends(execution->engine))
+		nc_build_worked(execution->build);
+}
+
+static void put_build_aside(void *context)
+{
+	struct nc_execution *execution = context;
+
+	nc_engine_aside(
+		execution, !nc_engine_ends(execution->engine), work_on_build, go_on_with_build);
+}
+
 static int start_build(struct nc_execution *execution, enum nc_language language,
 	const struct nc_request_words *packages,
 	void (*done)(void *context, struct nc_build_result *result))
@@ -633,6 +652,7 @@ static int start_build(struct nc_execution *execution, enum nc_language language
 		.packages = packages ? packages->words : NULL,
 		.n_packages = packages ? packages->count : 0,
 		.context = execution,
+		.aside = put_build_aside,
 		.progress = execution->listener.progress ? on_progress : NULL,
 		.done = done};
 

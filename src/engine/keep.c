@@ -19,13 +19,12 @@
 /* Of each kind. */
 #define STORE_MAX (1ULL << 30)
 #define SHARE_MAX (STORE_MAX / 4) /* of one owner */
-
-/* Digits of a key that tell its owner. */
-#define OWNER 16
+/* What a small one counts for: whoever writes looks at all of them. */
+#define COUNTS_MIN (64ULL << 10)
 
 struct nc_digest {
 	EVP_MD_CTX *context;
-	char owner[OWNER + 1]; /* "": it tells none */
+	char owner[NC_KEY_OWNER + 1]; /* "": it tells none */
 };
 
 struct nc_digest *nc_digest_new(void)
@@ -82,7 +81,7 @@ void nc_digest_own(struct nc_digest *digest)
 	/* without memory it has no share of its own */
 	if (copy && EVP_MD_CTX_copy_ex(copy, digest->context) == 1 &&
 		EVP_DigestFinal_ex(copy, bytes, NULL) == 1)
-		for (size_t i = 0; i < OWNER / 2; i++)
+		for (size_t i = 0; i < NC_KEY_OWNER / 2; i++)
 			(void)snprintf(digest->owner + 2 * i, 3, "%02x", bytes[i]);
 	EVP_MD_CTX_free(copy);
 }
@@ -99,7 +98,7 @@ void nc_digest_end(struct nc_digest *digest, char key[static NC_KEY_SIZE])
 		for (unsigned int i = 0; i < size; i++)
 			(void)snprintf(key + 2 * (size_t)i, 3, "%02x", bytes[i]);
 	if (key[0] && digest->owner[0])
-		memcpy(key, digest->owner, OWNER);
+		memcpy(key, digest->owner, NC_KEY_OWNER);
 	EVP_MD_CTX_free(digest->context);
 	free(digest);
 }
@@ -125,60 +124,94 @@ int nc_keep_read(int cache_fd, const char *kind, const char *key, size_t max, ch
 	return r;
 }
 
-/* What was not used for longest, of anybody or of one owner. */
-struct oldest {
-	uint64_t sum;
+/* What there is of a kind. */
+struct file {
+	char name[NC_NAME_MAX + 1]; /* "": it was removed */
+	uint64_t counts_for;
 	struct timespec used;
-	char name[NC_NAME_MAX + 1];
 };
 
-static void consider(struct oldest *oldest, const char *name, const struct stat *status)
+static uint64_t counts_for(uint64_t size)
 {
-	oldest->sum += (uint64_t)status->st_size;
-	if (*oldest->name && (status->st_mtim.tv_sec > oldest->used.tv_sec ||
-				     (status->st_mtim.tv_sec == oldest->used.tv_sec &&
-					     status->st_mtim.tv_nsec > oldest->used.tv_nsec)))
-		return;
-	oldest->used = status->st_mtim;
-	(void)snprintf(oldest->name, sizeof(oldest->name), "%s", name);
+	return size < COUNTS_MIN ? COUNTS_MIN : size;
 }
 
-static int look(int store_fd, const char *key, struct oldest *all, struct oldest *own)
+static int by_use(const void *a, const void *b)
 {
-	cleanup_closedir DIR *dir = NULL;
-	int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct dirent *entry;
+	const struct timespec *left = &((const struct file *)a)->used;
+	const struct timespec *right = &((const struct file *)b)->used;
 
-	*all = *own = (struct oldest){0};
-	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (left->tv_sec != right->tv_sec)
+		return left->tv_sec < right->tv_sec ? -1 : 1;
+	return left->tv_nsec < right->tv_nsec ? -1 : left->tv_nsec > right->tv_nsec;
+}
+
+/* What was not used for longest first. Without memory: some of them. */
+static struct file *look(int store_fd, size_t *ret_count)
+{
+	int fd = openat(store_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct file *files = NULL;
+	size_t n = 0;
+
 	if (!dir)
-		return nc_fd_close(fd);
-	while ((entry = readdir(dir))) {
+		(void)nc_fd_close(fd);
+	while (dir && (entry = readdir(dir))) {
 		struct stat status;
+		struct file *grown;
 
 		if (fstatat(store_fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISREG(status.st_mode))
 			continue;
-		consider(all, entry->d_name, &status);
-		if (strncmp(entry->d_name, key, OWNER) == 0)
-			consider(own, entry->d_name, &status);
+		grown = n & (n - 1) ? files : reallocarray(files, n ? 2 * n : 1, sizeof(*files));
+		if (!grown)
+			break;
+		files = grown;
+		files[n] = (struct file){
+			.counts_for = counts_for((uint64_t)status.st_size), .used = status.st_mtim};
+		(void)snprintf(files[n].name, sizeof(files[n].name), "%s", entry->d_name);
+		n++;
 	}
-	return 0;
+	if (n > 0)
+		qsort(files, n, sizeof(*files), by_use);
+	*ret_count = n;
+	return files;
+}
+
+/* Removes of what is an owner's ("": anybody's) as much, beginning with the first. */
+static uint64_t remove_some(
+	int store_fd, struct file *files, size_t n, const char *owner, uint64_t too_much)
+{
+	uint64_t gone = 0;
+
+	for (size_t i = 0; i < n && gone < too_much; i++) {
+		if (!*files[i].name || strncmp(files[i].name, owner, strlen(owner)) != 0 ||
+			unlinkat(store_fd, files[i].name, 0) < 0)
+			continue;
+		gone += files[i].counts_for;
+		files[i].name[0] = '\0';
+	}
+	return gone;
 }
 
 /* Removes what was not used for longest until there is room, and the owner within its share. */
 static void make_room(int store_fd, const char *key, uint64_t wanted)
 {
-	struct oldest all, own;
+	uint64_t all = counts_for(wanted), own = all;
+	char owner[NC_KEY_OWNER + 1];
+	size_t n;
+	cleanup_free struct file *files = look(store_fd, &n);
 
-	while (look(store_fd, key, &all, &own) == 0) {
-		const char *name = own.sum + wanted > SHARE_MAX && *own.name ? own.name
-				   : all.sum + wanted > STORE_MAX	     ? all.name
-									     : "";
-
-		if (!*name || unlinkat(store_fd, name, 0) < 0)
-			return;
+	(void)snprintf(owner, sizeof(owner), "%s", key);
+	for (size_t i = 0; i < n; i++) {
+		all += files[i].counts_for;
+		own += strncmp(files[i].name, owner, NC_KEY_OWNER) == 0 ? files[i].counts_for : 0;
 	}
+	if (own > SHARE_MAX)
+		all -= remove_some(store_fd, files, n, owner, own - SHARE_MAX);
+	if (all > STORE_MAX)
+		(void)remove_some(store_fd, files, n, "", all - STORE_MAX);
 }
 
 void nc_keep_write(int cache_fd, const char *kind, const char *key, const char *data, size_t size)

@@ -6,6 +6,8 @@
 
 /* A digest as text. */
 #define NC_KEY_SIZE 65
+/* As many digits of a key tell its owner. */
+#define NC_KEY_OWNER 16
 
 struct nc_digest;
 

@@ -2,6 +2,7 @@
 #include "policy/variables.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/text.h"
 #include "policy/hooks.h"
@@ -30,6 +31,7 @@
 #define PACKAGES "Package managers take options from it: programs to run, places to load from"
 #define EDITORS "Editors run it, or read what they run from where it says"
 #define TESTS "Python's test tools load the modules that it names"
+#define MODULES "Libraries of Python import the module that it names, or run what they find there"
 
 /*
  * The first row that fits decides: what is harmless stands before the family that it is of. Whole
@@ -46,10 +48,11 @@ const struct nc_variable nc_variables[] = {
 	{"OPENSSL_*", PLUGINS},
 	{"SSLKEYLOGFILE", "TLS libraries write their keys to a file of this name"},
 	{"GIO_MODULE_DIR", PLUGINS}, {"GIO_EXTRA_MODULES", PLUGINS}, {"GTK_MODULES", PLUGINS},
-	{"GTK_PATH", PLUGINS}, {"QT_PLUGIN_PATH", PLUGINS}, {"KRB5_CONFIG", PLUGINS},
-	{"SASL_PATH", PLUGINS}, {"LIBGL_DRIVERS_PATH", PLUGINS}, {"OCL_ICD_*", PLUGINS},
-	{"VK_DRIVER_FILES", PLUGINS}, {"VK_ICD_FILENAMES", PLUGINS}, {"VK_LAYER_PATH", PLUGINS},
-	{"NSS_*", PLUGINS}, {"P11_KIT_*", PLUGINS}, {"MAGICK_*", PLUGINS},
+	{"GTK_PATH", PLUGINS}, {"GDK_PIXBUF_*", PLUGINS}, {"GST_*", PLUGINS}, {"QT_*", PLUGINS},
+	{"QML*", PLUGINS}, {"KRB5_CONFIG", PLUGINS}, {"SASL_*", PLUGINS}, {"LIBGL_*", PLUGINS},
+	{"LIBVA_*", PLUGINS}, {"OCL_ICD_*", PLUGINS}, {"VK_*", PLUGINS}, {"GDAL_*", PLUGINS},
+	{"HDF5_*", PLUGINS}, {"OMP_TOOL*", PLUGINS}, {"ODBC*", PLUGINS}, {"LIBMYSQL_*", PLUGINS},
+	{"ALSA_*", PLUGINS}, {"NSS_*", PLUGINS}, {"P11_KIT_*", PLUGINS}, {"MAGICK_*", PLUGINS},
 
 	{"PYTHONHASHSEED", NULL}, {"PYTHONUNBUFFERED", NULL}, {"PYTHONUTF8", NULL},
 	{"PYTHONDONTWRITEBYTECODE", NULL}, {"PYTHONFAULTHANDLER", NULL},
@@ -57,6 +60,8 @@ const struct nc_variable nc_variables[] = {
 	{"PYTHONASYNCIODEBUG", NULL}, {"PYTHONTRACEMALLOC", NULL}, {"PYTHONMALLOC", NULL},
 	{"PYTHON*", PYTHON},
 	{"PYTEST_*", TESTS}, {"COVERAGE_PROCESS_START", TESTS}, {"NOSE_*", TESTS},
+	{"MPLBACKEND", MODULES}, {"MPLCONFIGDIR", MODULES}, {"MATPLOTLIBRC", MODULES},
+	{"NUMBA_*", MODULES}, {"DJANGO_*", MODULES}, {"FLASK_*", MODULES}, {"JUPYTER_*", MODULES},
 	{"IPYTHONDIR", PYTHON}, {"__PYVENV_LAUNCHER__", PYTHON},
 
 	{"NODE_ENV", NULL}, {"NODE_NO_WARNINGS", NULL}, {"NODE_DISABLE_COLORS", NULL},
@@ -91,7 +96,7 @@ const struct nc_variable nc_variables[] = {
 	{"MAKE", MAKE}, {"MAKESHELL", MAKE}, {"CMAKE_*", MAKE},
 
 	{"PERL*", PERL}, {"RUBY*", RUBY}, {"GEM_*", RUBY}, {"BUNDLE_*", RUBY},
-	{"JAVA_*", JAVA}, {"_JAVA_*", JAVA}, {"JDK_JAVA_*", JAVA}, {"CLASSPATH", JAVA},
+	{"JAVA_*", JAVA}, {"_JAVA_*", JAVA}, {"JDK_JAVA*", JAVA}, {"CLASSPATH", JAVA},
 	{"JRE_HOME", JAVA}, {"MAVEN_*", JAVA}, {"GRADLE_*", JAVA}, {"SCALA_*", JAVA},
 	{"LUA_*", LUA}, {"PHPRC", PHP}, {"PHP_*", PHP},
 	{"DOTNET_*", DOTNET}, {"CORECLR_*", DOTNET}, {"COR_PROFILER*", DOTNET}, {"COMPlus_*", DOTNET},
@@ -100,7 +105,7 @@ const struct nc_variable nc_variables[] = {
 	{"JULIA_*", OTHERS}, {"ERL_*", OTHERS}, {"ERLC_*", OTHERS},
 	{"ELIXIR_*", OTHERS}, {"TCLLIBPATH", OTHERS}, {"TCL_LIBRARY", OTHERS},
 	{"GUILE_*", OTHERS}, {"OCAMLRUNPARAM", OTHERS}, {"CAML_LD_LIBRARY_PATH", OTHERS},
-	{"GHC*", OTHERS}, {"BC_ENV_ARGS", OTHERS}, {"OCTAVE_*", OTHERS}, {"SBCL_HOME", OTHERS},
+	{"GHC*", OTHERS}, {"BC_ENV_ARGS", OTHERS}, {"DC_ENV_ARGS", OTHERS}, {"OCTAVE_*", OTHERS}, {"SBCL_HOME", OTHERS},
 
 	{"GIT_AUTHOR_*", NULL}, {"GIT_COMMITTER_*", NULL}, {"GIT_TERMINAL_PROMPT", NULL},
 	{"GIT_*", GIT},
@@ -110,10 +115,15 @@ const struct nc_variable nc_variables[] = {
 	{"CVS_RSH", RUNS}, {"SVN_SSH", RUNS}, {"SSH_ASKPASS", RUNS}, {"SUDO_ASKPASS", RUNS},
 	{"MANROFFOPT", RUNS}, {"GROFF_*", RUNS}, {"GDBHISTFILE", RUNS}, {"TERMINFO*", LOADER},
 	{"TERMCAP", LOADER}, {"PARALLEL", RUNS},
+	{"ZIPOPT", RUNS}, {"PSQLRC", RUNS}, {"WGETRC", RUNS}, {"SYSTEM_WGETRC", RUNS},
+	{"CURL_HOME", RUNS}, {"XDG_CONFIG_*", RUNS}, {"CONFIG_SITE", RUNS}, {"CONFIG_SHELL", RUNS},
+	{"AUTOCONF", RUNS}, {"AUTOM4TE", RUNS}, {"AUTOMAKE", RUNS}, {"ACLOCAL*", RUNS},
+	{"M4PATH", RUNS}, {"GS_*", RUNS}, {"TEXINPUTS", RUNS}, {"TEXMF*", RUNS},
 	{"VIM", EDITORS}, {"VIMINIT", EDITORS}, {"VIMRUNTIME", EDITORS},
 	{"EXINIT", EDITORS}, {"GVIMINIT", EDITORS}, {"MYVIMRC", EDITORS},
 	{"EMACSLOADPATH", EDITORS}, {"SCREENRC", EDITORS},
-	{"NPM_CONFIG_*", PACKAGES}, {"npm_config_*", PACKAGES}, {"YARN_*", PACKAGES},
+	{"npm_config_*", PACKAGES}, /* in any case: npm takes it so */
+	{"YARN_*", PACKAGES},
 	{"PNPM_*", PACKAGES}, {"COREPACK_*", PACKAGES}, {"PIP_*", PACKAGES},
 	{"UV_THREADPOOL_SIZE", NULL}, {"UV_*", PACKAGES},
 	{"POETRY_*", PACKAGES}, {"CONDA_*", PACKAGES},
@@ -123,11 +133,14 @@ const struct nc_variable nc_variables[] = {
 
 const size_t nc_n_variables = sizeof(nc_variables) / sizeof(nc_variables[0]);
 
+/* One in small letters fits in any case. */
 static bool fits(const char *pattern, const char *name)
 {
 	size_t size = strcspn(pattern, "*");
+	int differs =
+		*pattern >= 'a' ? strncasecmp(pattern, name, size) : strncmp(pattern, name, size);
 
-	return strncmp(pattern, name, size) == 0 && (pattern[size] == '*' || name[size] == '\0');
+	return differs == 0 && (pattern[size] == '*' || name[size] == '\0');
 }
 
 const char *nc_variable_refused(const struct nc_terms *terms, const char *name)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/limits.h"
+#include "base/text.h"
+#include "engine/owner.h"
 #include "tier/poll.h"
 
 #define CHUNK 65536
@@ -21,6 +24,9 @@
 struct question {
 	struct question *next;
 	json_int_t n;
+	json_t *words; /* that are to be sent; NULL: it is being answered, and the first */
+	char tenant[NC_NAME_MAX + 1];
+	uint64_t turn;
 	nc_archive_answer answer; /* NULL: nobody waits any more */
 	void *context;
 	uint64_t since_ns;
@@ -32,8 +38,9 @@ struct nc_archive {
 	struct nc_poll *poll;
 	struct nc_frame_in in;
 	struct nc_frame_out out;
-	struct question *asked, **asked_end; /* answers come in this order */
+	struct question *asked; /* by their turns; one after the other is sent */
 	size_t n_asked;
+	uint64_t turn; /* of the one that was sent last */
 	json_int_t last_n;
 };
 
@@ -43,12 +50,28 @@ static void settle(struct nc_archive *archive, const json_t *answer)
 	struct question *question = archive->asked;
 
 	archive->asked = question->next;
-	if (!archive->asked)
-		archive->asked_end = &archive->asked;
 	archive->n_asked--;
 	if (question->answer)
 		question->answer(question->context, answer);
+	json_decref(question->words);
 	free(question);
+}
+
+/* Who waits no more is not asked for. */
+static void send_next(struct nc_archive *archive)
+{
+	struct question *next;
+
+	while ((next = archive->asked) && next->words) {
+		archive->turn = next->turn;
+		next->since_ns = nc_clock_ns();
+		if (next->answer &&
+			nc_frame_put(&archive->out, take_ptr(next->words), QUESTION_MAX) == 0) {
+			nc_poll_set(archive->poll, UV_READABLE | UV_WRITABLE);
+			return;
+		}
+		settle(archive, NULL);
+	}
 }
 
 static void lose(struct nc_archive *archive)
@@ -81,10 +104,11 @@ static int take(struct nc_archive *archive, const char *data, size_t size)
 		r = nc_frame_take(&archive->in, data, size, &used, &answer, &err);
 		if (r <= 0)
 			break;
-		if (!archive->asked ||
+		if (!archive->asked || archive->asked->words ||
 			json_integer_value(json_object_get(answer, "n")) != archive->asked->n)
 			return -EPROTO;
 		settle(archive, answer);
+		send_next(archive);
 		data += used;
 		size -= used;
 	}
@@ -111,7 +135,8 @@ static void on_ready(void *context, int events)
 
 void nc_archive_tick(struct nc_archive *archive)
 {
-	if (archive->asked && nc_clock_ns() - archive->asked->since_ns > ANSWER_NS)
+	if (archive->asked && !archive->asked->words &&
+		nc_clock_ns() - archive->asked->since_ns > ANSWER_NS)
 		lose(archive); /* and what it was asked is answered with that; it is called again */
 }
 
@@ -129,7 +154,7 @@ int nc_archive_meet(struct nc_archive *archive, int fd)
 	nc_frame_out_done(&archive->out);
 	archive->in = (struct nc_frame_in){
 		.max = NC_FRAME_REPLY_MAX, .max_values = NC_FRAME_REPLY_VALUES_MAX};
-	archive->out = (struct nc_frame_out){.buf = NC_BUF(WAITING_MAX * QUESTION_MAX)};
+	archive->out = (struct nc_frame_out){.buf = NC_BUF(2 * QUESTION_MAX)};
 	r = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? -errno
 					       : nc_poll_new(archive->loop, fd, UV_READABLE,
 							 on_ready, archive, &archive->poll);
@@ -144,7 +169,6 @@ int nc_archive_new(uv_loop_t *loop, int fd, struct nc_archive **ret_archive)
 
 	if (archive) {
 		*archive = (struct nc_archive){.loop = loop, .fd = -EBADF};
-		archive->asked_end = &archive->asked;
 		r = nc_archive_meet(archive, fd);
 	} else {
 		(void)close(fd);
@@ -167,32 +191,48 @@ void nc_archive_free(struct nc_archive *archive)
 	free(archive);
 }
 
-int nc_archive_ask(
-	struct nc_archive *archive, json_t *question, nc_archive_answer answer, void *context)
+/* Before all whose turn is later. As many as a tenant asks at once, as much later is the last. */
+static void queue(struct nc_archive *archive, struct question *question, size_t own)
 {
-	struct question *asked = calloc(1, sizeof(*asked));
-	int r = !asked || !question		  ? -ENOMEM
-		: archive->fd < 0		  ? -ECONNRESET
-		: archive->n_asked >= WAITING_MAX ? -EAGAIN
-						  : 0;
+	struct question **place = &archive->asked;
 
-	if (r == 0)
-		r = json_object_set_new(question, "n", json_integer(++archive->last_n)) < 0
-			    ? -ENOMEM
-			    : nc_frame_put(&archive->out, json_incref(question), QUESTION_MAX);
-	json_decref(question);
-	if (r < 0) {
-		free(asked);
-		return r;
-	}
-	*asked = (struct question){.n = archive->last_n,
-		.answer = answer,
-		.context = context,
-		.since_ns = nc_clock_ns()};
-	*archive->asked_end = asked;
-	archive->asked_end = &asked->next;
+	question->turn = archive->turn + own + 1;
+	while (*place && (!(*place)->words || (*place)->turn <= question->turn))
+		place = &(*place)->next;
+	question->next = *place;
+	*place = question;
 	archive->n_asked++;
-	nc_poll_set(archive->poll, UV_READABLE | UV_WRITABLE);
+}
+
+int nc_archive_ask(struct nc_archive *archive, const char *tenant, json_t *question,
+	nc_archive_answer answer, void *context)
+{
+	cleanup_json json_t *words = question;
+	struct question *asked;
+	size_t own = 0;
+
+	for (asked = archive->asked; asked; asked = asked->next)
+		own += nc_streq(asked->tenant, tenant);
+	if (archive->fd < 0)
+		return -ECONNRESET;
+	if (archive->n_asked >= WAITING_MAX ||
+		(*tenant && !nc_share_allows(own, archive->n_asked, WAITING_MAX)))
+		return -EAGAIN;
+	if (!words || json_object_set_new(words, "n", json_integer(++archive->last_n)) < 0)
+		return -ENOMEM;
+	if (json_dumpb(words, NULL, 0, JSON_COMPACT) > QUESTION_MAX)
+		return -EMSGSIZE;
+	asked = calloc(1, sizeof(*asked));
+	if (!asked)
+		return -ENOMEM;
+	*asked = (struct question){.n = archive->last_n,
+		.words = take_ptr(words),
+		.answer = answer,
+		.context = context};
+	(void)snprintf(asked->tenant, sizeof(asked->tenant), "%s", tenant);
+	queue(archive, asked, own);
+	if (archive->n_asked == 1)
+		send_next(archive);
 	return 0;
 }
 

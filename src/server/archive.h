@@ -5,8 +5,8 @@
  * nobody but those who ask for the past.
  *
  *	{"n": 1, "op": "list", "status"?, "language"?, "since"?, "tenant"?, "before"?, "limit"}
- *		-> {"n": 1, "executions": [...]}
- *	{"op": "show", "id", "tenant"?}		-> {"executions": [...]}, each with "kept"
+ *		-> {"n": 1, "executions": [...], "more"}; of half a megabyte at most, or one
+ *	{"op": "show", "id", "tenant"?}		-> {"executions": [...]}, the last of that id
  *	{"op": "blob", "id", "tenant"?, "which"}	-> {"base64"}; which: code, stdout, stderr
  *	{"op": "head"}				-> {"head"}
  *	{"op": "verify", "head"?}		-> {"ok", "lines", "damages", ...}
@@ -50,11 +50,12 @@ int nc_archive_meet(struct nc_archive *archive, int fd);
 typedef void (*nc_archive_answer)(void *context, const json_t *answer);
 
 /*
- * Asks; takes over the question, which has no "n" yet. answer follows, from the loop. -EAGAIN: too
- * many wait; -ECONNRESET: the reader is gone; -ENOMEM.
+ * Asks for a tenant, which take turns; takes over the question, which has no "n" yet. answer
+ * follows, from the loop. -EAGAIN: too many wait, in all or of this tenant; -ECONNRESET: the reader
+ * is gone; -EMSGSIZE; -ENOMEM.
  */
-int nc_archive_ask(
-	struct nc_archive *archive, json_t *question, nc_archive_answer answer, void *context);
+int nc_archive_ask(struct nc_archive *archive, const char *tenant, json_t *question,
+	nc_archive_answer answer, void *context);
 
 /* Nobody waits for what would be told to this context any more. */
 void nc_archive_forget(struct nc_archive *archive, const void *context);

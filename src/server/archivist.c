@@ -30,6 +30,8 @@
 #define CHUNK 65536
 #define QUESTION_MAX 4096U
 #define DAMAGES_MAX 100U
+/* Of a list: who asks reads it on a loop that serves others. */
+#define LIST_MAX (512U * 1024)
 #define LOW_FD 3
 #define HIGH_FD 64
 #define HEAD_SIZE (24 + NC_SHA256_HEX_SIZE)
@@ -54,6 +56,24 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* ---- questions ---- */
 
+/* Takes away what would be too much, but for the first; whether anything was. */
+static bool cut_list(json_t *rows)
+{
+	size_t size = 0, n = 0;
+
+	while (n < json_array_size(rows)) {
+		size += json_dumpb(json_array_get(rows, n), NULL, 0, JSON_COMPACT);
+		if (n > 0 && size > LIST_MAX)
+			break;
+		n++;
+	}
+	if (n == json_array_size(rows))
+		return false;
+	while (json_array_size(rows) > n)
+		(void)json_array_remove(rows, json_array_size(rows) - 1);
+	return true;
+}
+
 static json_t *answer_list(struct archivist *me, const json_t *question, struct nacre_err *err)
 {
 	struct nc_history_filter filter = {.since = text_of(question, "since"),
@@ -63,11 +83,13 @@ static json_t *answer_list(struct archivist *me, const json_t *question, struct 
 		.before = (uint64_t)json_integer_value(json_object_get(question, "before")),
 		.limit = (uint64_t)json_integer_value(json_object_get(question, "limit"))};
 	json_t *rows = NULL;
+	bool more;
 
 	if (nc_history_list(me->history, &filter, &rows, err) < 0)
 		return NULL;
 	(void)nc_past_denials(rows); /* or they say less */
-	return json_pack("{s:o}", "executions", rows);
+	more = cut_list(rows);
+	return json_pack("{s:o, s:b}", "executions", rows, "more", more);
 }
 
 /* Those of the id that are the tenant's. */
@@ -121,11 +143,12 @@ static int read_blob(struct archivist *me, const json_t *row, const char *name)
 
 static json_t *answer_show(struct archivist *me, const json_t *question, struct nacre_err *err)
 {
-	json_t *rows = NULL;
+	cleanup_json json_t *rows = NULL;
 
+	/* several runs may have used an id; the last is meant */
 	if (find(me, question, &rows, err) < 0)
 		return NULL;
-	return json_pack("{s:o}", "executions", rows);
+	return json_pack("{s:[O]}", "executions", json_array_get(rows, json_array_size(rows) - 1));
 }
 
 static json_t *answer_blob(struct archivist *me, const json_t *question, struct nacre_err *err)

@@ -72,7 +72,7 @@ static void on_gone(struct nc_exchange *exchange)
 }
 
 void nc_writing_begin(struct nc_server *server, struct nc_exchange *exchange, struct nc_buf *data,
-	void (*write)(const struct nc_buf *data, struct nc_buf *out))
+	bool is_work, void (*write)(const struct nc_buf *data, struct nc_buf *out))
 {
 	struct nc_writing *writing = calloc(1, sizeof(*writing));
 
@@ -92,7 +92,7 @@ void nc_writing_begin(struct nc_server *server, struct nc_exchange *exchange, st
 	server->writings = writing;
 	exchange->keeper = writing;
 	exchange->gone = on_gone;
-	if (writing->data.size > AT_ONCE_MAX &&
+	if ((is_work || writing->data.size > AT_ONCE_MAX) &&
 		uv_queue_work(server->setup.loop, &writing->work, work, on_worked) == 0)
 		return;
 	write(&writing->data, &writing->out);

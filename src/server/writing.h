@@ -6,10 +6,11 @@
 
 /*
  * Answers the exchange, which waits meanwhile, with what write() makes of data, as JSON. Takes data
- * over. write() may run in another thread: it may use nothing else.
+ * over. write() may run in another thread: it may use nothing else of the server's. is_work: it
+ * takes long though data is small.
  */
 void nc_writing_begin(struct nc_server *server, struct nc_exchange *exchange, struct nc_buf *data,
-	void (*write)(const struct nc_buf *data, struct nc_buf *out));
+	bool is_work, void (*write)(const struct nc_buf *data, struct nc_buf *out));
 
 /* When all of it ends. */
 void nc_writings_drop(struct nc_server *server);

@@ -45,7 +45,8 @@ def test_a_shell_with_pipes(daemon, sandbox):  # noqa: F811
 
 def test_faults_of_a_shell(daemon, sandbox):  # noqa: F811
     for words, text in ((("shell", sandbox.id, "/no/such"), b"start the program"), (("shell", "sb_" + "0" * 32), b"no such sandbox"),
-                        (("shell", "--image", "nowhere"), b"image import"), (("shell", "--snapshot", "sn_0"), b"no such snapshot")):
+                        (("shell", "--image", "nowhere"), b"image import"), (("shell", "--snapshot", "sn_0"), b"no such snapshot"),
+                        (("shell", "--image", "host", sandbox.id, "true"), b"there already"), (("shell", "--snapshot", "sn_0", sandbox.id), b"there already")):
         done = nacre(daemon, *words, input=b"")
         assert done.returncode == 125 and text in done.stderr, (words, done)
     for url in ("http://127.0.0.1:1", "ftp://x"):

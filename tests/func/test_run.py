@@ -400,10 +400,26 @@ def test_a_program_from_standard_input_or_a_file(run):
     ((), "Name a program"), (("--lang", "cobol", "-c", "x"), "--lang: found"), (("--memory", "x", "-c", "print(1)"), "--memory"),
     (("--env", "nothing", "-c", "1"), "--env"), (("--file", "/nonexistent", "-c", "1"), "--file"), (("--capture", "/etc/*", "-c", "1"), "--capture"),
     (("--policy", "lax", "-c", "1"), "--policy"), (("--tier", "moon", "-c", "1"), "--tier"), (("--request", "/nonexistent"), "No such file"),
-    (("--request", "-", "x.py"), "--request")])
+    (("--request", "-", "x.py"), "--request"), *((("--request", "-", option, *value), option) for option, *value in (
+        ("--policy", "strict"), ("--tier", "process"), ("--memory", "64"), ("--timeout", "1s"), ("--env", "A=b"), ("--cache",), ("--net", "none"),
+        ("--bind", "/srv"), ("--code", "1"), ("--lang", "python"), ("--file", "/etc/hosts"), ("--capture", "x"), ("--input", "x"), ("--packages", "x"),
+        ("--allow", "example.org"), ("--cpus", "1"), ("--pids", "5")))])
 def test_wrong_calls(run, words, message):
     done = run(None, *words, input="")
     assert done.returncode == 125 and message in done.stderr and done.stdout == "", done
+
+
+def test_a_policy_beside_a_request(run, tmp_path):
+    """A file holds, and what names a policy of its own cannot lead around it."""
+    policy = tmp_path / "mine.yaml"
+    policy.write_text("inherits: strict\n")
+    policy.chmod(0o644)
+    tmp_path.chmod(0o755)
+    request = {"language": "python", "code": "import socket"}
+    done = run(None, "--policy", str(policy), "--json", "--request", "-", input=json.dumps(request))
+    assert done.returncode == 126 and json.loads(done.stdout)["status"] == "blocked", done
+    done = run(None, "--policy", str(policy), "--request", "-", input=json.dumps({**request, "policy": "audit"}))
+    assert done.returncode == 125 and "names a policy itself" in done.stderr and done.stdout == "", done
 
 
 def test_all_faults_of_a_request_are_listed(run):

@@ -298,7 +298,10 @@ def test_lists_and_pages(daemon):
     assert [value["id"] for value in found] == [box.id for box in made[:2]]
     assert made[2].id in [value["id"] for value in daemon.get(f"/v1/sandboxes?after={made[1].id}").json()["sandboxes"]]
     assert len(daemon.get("/v1/sandboxes?limit=1").json()["sandboxes"]) == 1
-    assert daemon.get("/v1/sandboxes?state=paused").json() == {"sandboxes": []}
+    assert daemon.get("/v1/sandboxes?state=paused").json() == {"sandboxes": [], "next": None}
+    first = daemon.get("/v1/sandboxes?label=page%3Da&limit=1").json()
+    second = daemon.get(f"/v1/sandboxes?label=page%3Da&limit=1&after={first['next']}").json()
+    assert [page["sandboxes"][0]["id"] for page in (first, second)] == [box.id for box in made[:2]] and second["next"] is None
     for box in made:
         assert box.ask("DELETE").status == 204
         assert box.ask("GET").status == 404

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import socket
 import time
 
@@ -205,3 +206,47 @@ def test_a_small_program_waits_for_no_large_one(fair):
         status, answered = analyse(fair, "greedy", "print(1)")
         ends = [future.result() for future in large]
     assert status == 200 and sum(end > answered for _, end in ends) >= 4, [end - answered for _, end in ends]
+
+
+def test_a_tenant_has_its_turn_in_the_history(fair):
+    """Who reads the past is one process: of what waits for it a tenant has its share, and tenants take turns."""
+    assert fair.execute("print(1)", key=fair.keys["greedy"]).status == 200
+
+    def ask(who):
+        return fair.get("/v1/history", key=fair.keys[who], timeout=60).status, time.monotonic()
+
+    with concurrent.futures.ThreadPoolExecutor(241) as pool:
+        archive = fair.aides()["archive"]
+        os.kill(archive, signal.SIGSTOP)
+        try:
+            greedy = [pool.submit(ask, "greedy") for _ in range(240)]
+            until = time.monotonic() + 20
+            while sum(future.done() for future in greedy) < 60 and time.monotonic() < until:
+                time.sleep(0.05)
+            refused = sum(future.done() for future in greedy)
+            modest = pool.submit(ask, "modest")
+            time.sleep(0.5)
+        finally:
+            os.kill(archive, signal.SIGCONT)
+        status, answered = modest.result()
+        ends = [future.result() for future in greedy]
+    assert status == 200 and 60 <= refused <= 80, (status, refused)  # two thirds of 256 wait
+    assert sum(end[0] == 200 and end[1] < answered for end in ends) <= 10, "it waited for the other tenant"
+
+
+def test_a_tenant_has_its_share_of_sandboxes(fair):
+    """Of 2,000 in all: one tenant alone gets two thirds, and there is place for the next."""
+    small = {"memory_mb": 8, "disk_mb": 1, "max_processes": 2}
+    made, until = 0, time.monotonic() + 120
+    try:
+        while True:
+            answer = fair.post("/v1/sandboxes", {"limits": small, "timeout": 600}, key=fair.keys["greedy"])
+            if answer.status == 503 and made > 1300:
+                break
+            assert answer.status in (201, 503) and time.monotonic() < until, (made, answer.body)
+            made += answer.status == 201
+        assert made in (1333, 1334) and answer.json()["code"] == "busy", (made, answer.body)
+        assert fair.post("/v1/sandboxes", {"limits": small}, key=fair.keys["modest"]).status == 201
+    finally:
+        for key in fair.keys.values():
+            fair.ask("DELETE", "/v1/sandboxes", key=key)

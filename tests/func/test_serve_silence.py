@@ -139,3 +139,31 @@ def test_what_is_acknowledged_is_begun(daemon):
         assert [answer.result().status for answer in asked] == [202] * 30
     daemon.die()
     assert daemon.ask("GET", f"/v1/sandboxes/{box}").json()["running"] == 30
+
+
+def test_what_is_acknowledged_is_told_to_boxes(daemon):
+    """Signals, ends and pauses as well; and whether a sandbox is paused is the same for the next daemon and for its box."""
+    box = daemon.ask("POST", "/v1/sandboxes", {}).json()["id"]
+    base = f"/v1/sandboxes/{box}"
+    ids = [daemon.ask("POST", f"{base}/commands", {"command": "exec sleep 300", "background": True}).json()["id"] for _ in range(2)]
+    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 25], "background": True}  # few fit into a socket
+    with concurrent.futures.ThreadPoolExecutor(40) as pool:
+        with stopped(daemon.process.pid):
+            fill = [pool.submit(daemon.ask, "POST", f"{base}/commands", order, timeout=60) for _ in range(30)]
+            time.sleep(2)
+            assert not all(answer.done() for answer in fill)
+            acts = [pool.submit(daemon.ask, "POST", f"{base}/commands/{ids[0]}/signal", {"signal": "TERM"}, timeout=60),
+                    pool.submit(daemon.ask, "DELETE", f"{base}/commands/{ids[1]}", timeout=60),
+                    pool.submit(daemon.ask, "POST", f"{base}/pause", {}, timeout=60)]
+            time.sleep(1)
+            assert not any(answer.done() for answer in acts), "it was acknowledged, though nobody has been told"
+            os.kill(daemon.pid, signal.SIGKILL)
+        assert all(answer.result().status == 0 for answer in acts)
+    wait_for(lambda: len([record for record in daemon.log() if record["message"] == "Listening"]) == 2, 20)
+    daemon.pid = [record["pid"] for record in daemon.log() if record["message"] == "Listening"][-1]
+    state = daemon.ask("GET", base).json()["state"]
+    assert daemon.ask("GET", f"{base}/stats").json()["paused"] == (state == "paused")
+    assert daemon.ask("POST", f"{base}/resume", {}).json()["state"] == "running"
+    for act in (daemon.ask("POST", f"{base}/commands/{ids[0]}/signal", {"signal": "TERM"}), daemon.ask("DELETE", f"{base}/commands/{ids[1]}")):
+        assert act.status == 202
+    wait_for(lambda: not any(daemon.ask("GET", f"{base}/commands/{i}").json()["state"] == "running" for i in ids), 20)

@@ -63,8 +63,13 @@ def test_every_row_is_refused_by_its_name(execute):
     assert all(denial["message"] and denial["layer"] == "request" for denial in reply["denials"])
 
 
+def test_npm_reads_its_own_in_any_case(execute):
+    names = ["NPM_CONFIG_SCRIPT_SHELL", "npm_config_node_options", "Npm_Config_Script_Shell"]
+    assert refused(execute("strict", "javascript", "1", {name: "/workspace/x" for name in names})) == names
+
+
 def test_what_is_harmless_stays_allowed(execute):
-    ours = ["A", "HOME", "LANG", "TZ", "GOOGLE_API_KEY", "PATHS", "ENVIRONMENT", "GITHUB_TOKEN", "CCX", "TMPDIR", "PROMPT"]
+    ours = ["A", "HOME", "LANG", "TZ", "GOOGLE_API_KEY", "PATHS", "ENVIRONMENT", "GITHUB_TOKEN", "CCX", "TMPDIR", "PROMPT", "TEXT", "XDG_DATA_HOME", "CONFIG", "path", "editor"]
     values = {"PYTHONINTMAXSTRDIGITS": "5000", "PYTHONMALLOC": "malloc", "HOME": "/tmp", "TMPDIR": "/tmp"}
     env = {example(name): values.get(name, "1") for name in HARMLESS + ours}
     reply = execute("strict", "python", "print(1)", env)

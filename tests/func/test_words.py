@@ -14,7 +14,7 @@ from test_packages import needs_pip
 
 WRONG = [("exec",), ("exec", "--", "/no/such"), ("exec", "--bogus", "--", "true"), ("exec", "--memory", "x", "--", "true"), ("run",), ("run", "/no/such.py"),
          ("run", "--lang", "klingon", "-c", "1"), ("run", "--bogus"), ("check", "/no/such"), ("history", "show", "nobody"), ("env", "list", "x"), ("doctor", "x"),
-         ("top", "--interval", "never"), ("image", "list", "x"), ("audit", "verify", "x")]
+         ("exce", "--", "true"), ("env", "lsit"), ("top", "--interval", "never"), ("image", "list", "x"), ("audit", "verify", "x")]
 
 
 @pytest.mark.parametrize("words", WRONG, ids=" ".join)

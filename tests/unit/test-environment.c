@@ -179,6 +179,64 @@ static void test_room_is_made_but_not_by_what_is_in_use(void **state)
 	assert_int_equal(keep(all, 'e', 1024, b), -EFBIG);
 }
 
+/* The key of an owner's, who is told by its first digits. */
+static void keep_own(const struct nc_environments *all, char owner, char letter, size_t kilobytes,
+	char key[static NC_KEY_SIZE])
+{
+	char other[NC_KEY_SIZE];
+
+	assert_int_equal(keep(all, letter, kilobytes, key), 0);
+	memcpy(other, key, NC_KEY_SIZE);
+	memset(other, owner, NC_KEY_OWNER);
+	assert_int_equal(renameat(all->store_fd, key, all->store_fd, other), 0);
+	memcpy(key, other, NC_KEY_SIZE);
+}
+
+static bool is_there(const struct nc_environments *all, const char *key)
+{
+	return faccessat(all->store_fd, key, F_OK, 0) == 0;
+}
+
+/* Who has more than a quarter makes room among its own, though others' were not used for longer. */
+static void test_an_owner_has_its_share(void **state)
+{
+	struct nc_environments *all = *state;
+	char modest[NC_KEY_SIZE], operators[NC_KEY_SIZE], first[NC_KEY_SIZE], second[NC_KEY_SIZE];
+	struct nacre_err err = {0};
+
+	keep_own(all, 'c', 'a', 100, modest);
+	assert_int_equal(keep(all, 'b', 100, operators), 0);
+	keep_own(all, 'd', '1', 100, first);
+	keep_own(all, 'd', '2', 100, second);
+	assert_int_equal(nc_environment_make_room(all, first, 100 << 10, &err), 0);
+	assert_false(is_there(all, first));
+	assert_true(is_there(all, second) && is_there(all, modest) && is_there(all, operators));
+	/* one that is larger than its share has its own place alone */
+	assert_int_equal(nc_environment_make_room(all, first, 500 << 10, &err), 0);
+	assert_false(is_there(all, second));
+	assert_true(is_there(all, modest) && is_there(all, operators));
+}
+
+/* Whoever makes room looks at all of them: of tiny ones, too, an owner has only so many. */
+static void test_there_is_an_end_to_tiny_ones(void **state)
+{
+	struct nc_environments *all = *state;
+	char key[NC_KEY_SIZE];
+	struct nacre_err err = {0};
+	size_t left = 0;
+
+	for (size_t i = 0; i < 1100; i++) {
+		(void)snprintf(key, sizeof(key), "dddddddddddddddd%048zx", i);
+		assert_int_equal(mkdirat(all->store_fd, key, 0700), 0);
+	}
+	assert_int_equal(nc_environment_make_room(all, key, 1, &err), 0);
+	for (size_t i = 0; i < 1100; i++) {
+		(void)snprintf(key, sizeof(key), "dddddddddddddddd%048zx", i);
+		left += is_there(all, key);
+	}
+	assert_int_equal(left, 1023);
+}
+
 static void test_one_builds(void **state)
 {
 	struct nc_environments *all = *state;
@@ -216,6 +274,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_kept_and_opened, open_store, close_store),
 		cmocka_unit_test_setup_teardown(
 			test_room_is_made_but_not_by_what_is_in_use, open_store, close_store),
+		cmocka_unit_test_setup_teardown(
+			test_an_owner_has_its_share, open_store, close_store),
+		cmocka_unit_test_setup_teardown(
+			test_there_is_an_end_to_tiny_ones, open_store, close_store),
 		cmocka_unit_test_setup_teardown(test_one_builds, open_store, close_store),
 	};
 

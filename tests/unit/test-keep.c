@@ -160,6 +160,32 @@ static void who_has_more_than_a_share_makes_room_himself(void **state)
 	unit_remove(AT_FDCWD, path);
 }
 
+/* Each is looked at whenever one is written: of small ones, too, an owner has only so many. */
+static void there_is_an_end_to_small_ones(void **state)
+{
+	char path[UNIT_DIR_SIZE], name[NC_KEY_SIZE + 5], what[16];
+	cleanup_close int fd = unit_dir_make(path);
+	struct stat status;
+	size_t left = 0;
+
+	(void)state;
+	assert_int_equal(mkdirat(fd, "kind", 0700), 0);
+	for (size_t i = 0; i < 5000; i++) {
+		(void)snprintf(what, sizeof(what), "%zu", i);
+		owned_key("greedy", what, name);
+		assert_int_equal(nc_fd_close(openat(fd, name, O_CREAT | O_CLOEXEC, 0600)), -EBADF);
+	}
+	owned_key("greedy", "one more", name);
+	nc_keep_write(fd, "kind", name + strlen("kind/"), "x", 1);
+	for (size_t i = 0; i < 5000; i++) {
+		(void)snprintf(what, sizeof(what), "%zu", i);
+		owned_key("greedy", what, name);
+		left += fstatat(fd, name, &status, 0) == 0;
+	}
+	assert_int_equal(left, 4095);
+	unit_remove(AT_FDCWD, path);
+}
+
 static void a_place_that_is_no_directory_keeps_nothing(void **state)
 {
 	cleanup_close int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -210,6 +236,7 @@ int main(void)
 		cmocka_unit_test(a_program_is_told_from_another),
 		cmocka_unit_test(what_is_kept_is_found_again),
 		cmocka_unit_test(without_a_place_nothing_is_kept),
+		cmocka_unit_test(there_is_an_end_to_small_ones),
 		cmocka_unit_test(a_place_that_is_no_directory_keeps_nothing),
 		cmocka_unit_test(the_longest_unused_makes_room),
 		cmocka_unit_test(who_has_more_than_a_share_makes_room_himself),

@@ -54,7 +54,8 @@ static int ask(struct blob *blob)
 		json_decref(question);
 		question = NULL;
 	}
-	r = nc_archive_ask(blob->server->archive, question, on_piece, blob);
+	r = nc_archive_ask(
+		blob->server->archive, blob->exchange->caller.tenant, question, on_piece, blob);
 	blob->asked = r == 0;
 	return r;
 }

@@ -10,6 +10,8 @@ struct nc_wait {
 	struct nc_server *server;
 	struct nc_exchange *exchange;
 	struct nc_process *process; /* that ends when the client goes; or NULL */
+	unsigned int
+		acknowledges; /* with this status and `list`, once the spawner was told; or 0 */
 	/* of questions to several */
 	json_t *list;
 	const char *name;
@@ -43,7 +45,7 @@ struct nc_channel;
 void nc_channels_drop(struct nc_server *server);
 
 /* What was asked of boxes is on its way: nc_engine_on_sent(), with the server. */
-void nc_channels_sent(void *context);
+void nc_rest_sent(void *context);
 
 /* Of those that the daemon before has begun. */
 void nc_channels_resume(struct nc_server *server);

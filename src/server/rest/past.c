@@ -33,7 +33,8 @@ static void ask(struct nc_server *server, struct nc_exchange *exchange, json_t *
 		question = NULL;
 	}
 	if (server->archive)
-		r = nc_archive_ask(server->archive, question, answer, exchange);
+		r = nc_archive_ask(
+			server->archive, exchange->caller.tenant, question, answer, exchange);
 	else
 		json_decref(question);
 	if (r < 0) {
@@ -86,7 +87,7 @@ static void on_list(void *context, const json_t *answer)
 	if (!nc_rest_is_answer(exchange, answer))
 		return;
 	(void)nc_parse_u64(nc_exchange_query(exchange, "limit") ?: "100", 1, PAGE_MAX, &limit);
-	if (n > 0 && n == limit)
+	if (n > 0 && (n == limit || json_is_true(json_object_get(answer, "more"))))
 		next = json_object_get(json_array_get(rows, n - 1), "seq");
 	reply = json_pack("{s:O, s:O}", "executions", rows, "next", next);
 	nc_reply_json(exchange, 200, reply);
@@ -156,10 +157,8 @@ static void on_show(void *context, const json_t *answer)
 {
 	const json_t *rows = json_object_get(answer, "executions");
 
-	/* several runs may have used an id; the last is meant */
 	if (nc_rest_is_answer(context, answer))
-		nc_reply_json(
-			context, 200, json_incref(json_array_get(rows, json_array_size(rows) - 1)));
+		nc_reply_json(context, 200, json_incref(json_array_get(rows, 0)));
 }
 
 NC_REST(history_get)
@@ -175,7 +174,7 @@ static void on_job(void *context, const json_t *answer)
 {
 	struct nc_exchange *exchange = context;
 	const json_t *rows = json_object_get(answer, "executions");
-	const json_t *row = json_array_get(rows, json_array_size(rows) - 1);
+	const json_t *row = json_array_get(rows, 0);
 	const char *status = json_string_value(json_object_get(row, "status"));
 	const json_t *opened = json_object_get(row, "opened");
 	const char *tenant = json_string_value(json_object_get(row, "tenant"));

@@ -207,7 +207,7 @@ static void answer_list(struct nc_wait *wait, int error, const char *data, size_
 		return;
 	}
 	nc_buf_add(&lines, data, size);
-	nc_writing_begin(server, exchange, &lines, write_list);
+	nc_writing_begin(server, exchange, &lines, false, write_list);
 }
 
 NC_REST(files_list)

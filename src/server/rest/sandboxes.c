@@ -19,6 +19,8 @@
 #include "server/snapshots.h"
 
 #define LIST_MAX 1000U
+/* Of a page, or one sandbox more: it is written in one turn of the loop. */
+#define LIST_SIZE_MAX (512U * 1024)
 
 /* ---- who waits ---- */
 
@@ -313,8 +315,9 @@ NC_REST(sandboxes_create)
 struct listing {
 	json_t *list;
 	const char *state, *name, *value, *after;
-	size_t limit;
+	size_t limit, size;
 	bool past; /* the one that it begins behind */
+	bool more; /* than are listed */
 };
 
 static bool list_one(void *context, struct nc_sandbox *sandbox)
@@ -327,13 +330,19 @@ static bool list_one(void *context, struct nc_sandbox *sandbox)
 	if (!past || (listing->state && !nc_streq(nc_sandbox_state(sandbox), listing->state)) ||
 		(listing->name && !nc_sandbox_has_label(sandbox, listing->name, listing->value)))
 		return true;
-	return json_array_size(listing->list) < listing->limit &&
-	       json_array_append_new(listing->list, nc_sandbox_json(sandbox)) == 0;
+	listing->more =
+		json_array_size(listing->list) >= listing->limit || listing->size >= LIST_SIZE_MAX;
+	if (listing->more || json_array_append_new(listing->list, nc_sandbox_json(sandbox)) < 0)
+		return false;
+	listing->size += json_dumpb(
+		json_array_get(listing->list, json_array_size(listing->list) - 1), NULL, 0, 0);
+	return true;
 }
 
 NC_REST(sandboxes_list)
 {
 	struct listing listing = {.list = json_array()};
+	json_t *next = json_null();
 	char state[16] = "", label[2 * NC_REQUEST_LABEL_MAX] = "", after[NC_ID_SIZE] = "";
 	const char *text;
 	char *equals;
@@ -359,7 +368,11 @@ NC_REST(sandboxes_list)
 		listing.after = (snprintf(after, sizeof(after), "%s", text), after);
 	listing.past = !listing.after;
 	nc_sandboxes_visit(server->sandboxes, nc_rest_tenant(exchange), list_one, &listing);
-	nc_reply_json(exchange, 200, json_pack("{s:o}", "sandboxes", listing.list));
+	if (listing.more)
+		next = json_object_get(
+			json_array_get(listing.list, json_array_size(listing.list) - 1), "id");
+	nc_reply_json(
+		exchange, 200, json_pack("{s:o, s:O}", "sandboxes", listing.list, "next", next));
 }
 
 NC_REST(sandboxes_get)
@@ -433,6 +446,25 @@ NC_REST(sandboxes_network)
 		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
 }
 
+/* What is acknowledged holds, though we die: it is not before the spawner has been told. */
+static void acknowledge(
+	struct nc_server *server, struct nc_exchange *exchange, unsigned int status, json_t *reply)
+{
+	struct nc_wait *wait = NULL;
+
+	if (!nc_engine_is_behind(server->setup.engine)) {
+		nc_reply_json(exchange, status, reply);
+		return;
+	}
+	wait = nc_wait_new(server, exchange);
+	if (wait) {
+		wait->acknowledges = status;
+		wait->list = reply;
+	} else {
+		json_decref(reply);
+	}
+}
+
 static void pause_it(struct nc_server *server, struct nc_exchange *exchange, bool paused)
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
@@ -443,7 +475,7 @@ static void pause_it(struct nc_server *server, struct nc_exchange *exchange, boo
 	if (nc_sandbox_pause(sandbox, paused, &err) < 0)
 		nc_problem_err(exchange, &err);
 	else
-		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
+		acknowledge(server, exchange, 200, nc_sandbox_json(sandbox));
 }
 
 NC_REST(sandboxes_pause)
@@ -677,10 +709,20 @@ static void answer_begun(struct nc_channel *channel)
 		nc_problem(exchange, 404, "no_sandbox", NULL, NULL, "The sandbox has ended");
 }
 
-void nc_channels_sent(void *context)
+void nc_rest_sent(void *context)
 {
 	const struct nc_server *server = context;
 
+	for (struct nc_wait *next, *wait = server->waits; wait; wait = next) {
+		unsigned int status = wait->acknowledges;
+
+		next = wait->next;
+		if (status) {
+			json_t *reply = take_ptr(wait->list);
+
+			nc_reply_json(settle(wait), status, reply);
+		}
+	}
 	for (struct nc_channel *channel = server->channels; channel; channel = channel->next)
 		if (channel->exchange)
 			answer_begun(channel);
@@ -857,7 +899,7 @@ NC_REST(commands_kill)
 	if (!process)
 		return;
 	nc_process_kill(process);
-	nc_reply_json(exchange, 202, nc_process_json(process, false));
+	acknowledge(server, exchange, 202, nc_process_json(process, false));
 }
 
 int nc_rest_signal(const json_t *body)
@@ -888,7 +930,7 @@ NC_REST(commands_signal)
 		return;
 	}
 	nc_process_signal(process, number);
-	nc_reply_json(exchange, 202, nc_process_json(process, false));
+	acknowledge(server, exchange, 202, nc_process_json(process, false));
 }
 
 /* Raw bytes; with ?end=true nothing follows. What does not fit now is said, and for the next try.

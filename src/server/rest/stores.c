@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "box/image.h"
@@ -14,6 +15,7 @@
 #include "server/reply.h"
 #include "server/rest/desk.h"
 #include "server/rest/rest.h"
+#include "server/writing.h"
 
 /* More are not listed: a page of people's size, and no long walk. */
 #define LISTED_MAX 1000U
@@ -58,22 +60,37 @@ static int add_environment(void *context, const struct nc_environment_entry *ent
 		       : 0;
 }
 
+/* What a listing needs, before the name of the tenant. */
+struct asked {
+	const struct nc_environments *environments; /* NULL: there are none */
+	bool by_admin;
+};
+
+static void write_environments(const struct nc_buf *data, struct nc_buf *out)
+{
+	struct asked asked;
+	cleanup_json json_t *list = json_array(), *reply = json_pack("{s:O}", "environments", list);
+	struct listing listing = {.list = list};
+
+	memcpy(&asked, nc_buf_text(data), sizeof(asked));
+	if (!asked.by_admin)
+		listing.tenant = nc_buf_text(data) + sizeof(asked);
+	if (asked.environments &&
+		nc_environment_visit(asked.environments, add_environment, &listing) < 0)
+		json_decref(take_ptr(reply));
+	nc_json_dump(reply, out);
+}
+
+/* Each has a file to be read, and there may be thousands. */
 NC_REST(environments)
 {
-	json_t *list = json_array();
-	struct listing listing = {.tenant = nc_rest_tenant(exchange), .list = list};
-	struct nacre_err err = {0};
-	int r = 0;
+	const struct asked asked = {
+		server->setup.environments, exchange->caller.role == NC_ROLE_ADMIN};
+	struct nc_buf data = NC_BUF(sizeof(asked) + NC_NAME_MAX);
 
-	if (server->setup.environments)
-		r = nc_environment_visit(server->setup.environments, add_environment, &listing);
-	if (r < 0) {
-		json_decref(list);
-		nc_err_errno(&err, r, "List the environments");
-		nc_problem_err(exchange, &err);
-		return;
-	}
-	nc_reply_json(exchange, 200, json_pack("{s:o}", "environments", list));
+	nc_buf_add(&data, &asked, sizeof(asked));
+	nc_buf_adds(&data, exchange->caller.tenant);
+	nc_writing_begin(server, exchange, &data, true, write_environments);
 }
 
 /* By name and age alone: their sizes are the work of a walk through all of them. */
