@@ -740,7 +740,12 @@ void nc_processes_lose(struct nc_sandbox *sandbox)
 		if (p->running) {
 			nc_command_disown(p->running);
 			p->running = NULL;
+			take_last_known(p);
 			p->end.cause = NC_CAUSE_CANCEL;
+			if (!sandbox->ends)
+				nc_err_set(&p->failure, -ECONNRESET, "Its sandbox is gone");
+			else
+				p->end.fail = NC_FAIL_NONE;
 		}
 		nc_file_tasks_forget(sandbox->all, p);
 		p->looks = false;
