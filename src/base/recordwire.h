@@ -13,25 +13,31 @@
 #include "base/limits.h"
 #include "base/wire.h"
 
-#define NC_RECORDWIRE_VERSION 4U
+#define NC_RECORDWIRE_VERSION 5U
 
 enum nc_record_message {
 	/* from the worker */
-	NC_RECORD_HELLO = 1, /* u32 version; once, first; WELCOME */
-	NC_RECORD_OPEN,	     /* text id, bytes body; no answer */
-	NC_RECORD_BLOB,	  /* bytes data; or empty data and a memfd, sealed against change; DIGEST */
-	NC_RECORD_FINISH, /* text id, bytes body; of an open execution; RECEIPT */
-	NC_RECORD_NOTE,	  /* u8 enum nc_record_kind, text event, bytes body; no answer */
-	NC_RECORD_PART,	  /* u64 offset, and such a memfd: a part from there on; DIGEST */
+	NC_RECORD_HELLO = 1, /* u32 version; once; WELCOME */
+	/* text id, bytes body; no answer. Before HELLO: it goes on, though a recorder or a
+	 * connection of this worker is gone; what others had open is lost with HELLO */
+	NC_RECORD_OPEN,
+	NC_RECORD_BLOB, /* bytes data; or empty data and a memfd, sealed against change; DIGEST */
+	/* text id, bytes body, u64 0 or, if a recorder before may have written it, the number from
+	 * which its line is looked for; of an open execution; RECEIPT */
+	NC_RECORD_FINISH,
+	NC_RECORD_NOTE, /* u8 enum nc_record_kind, text event, bytes body, that u64; NOTED */
+	NC_RECORD_PART, /* u64 offset, and such a memfd: a part from there on; DIGEST */
 
 	/* from the spawner */
 	NC_RECORD_BORN = 51, /* struct nc_record_birth */
 	NC_RECORD_DIED,	     /* struct nc_record_death */
 
 	/* to the worker */
-	NC_RECORD_WELCOME = 101, /* u32 version, u32 lost, u64 cut, u64 missing, u64 seq */
+	NC_RECORD_WELCOME =
+		101, /* u32 version, u32 lost, u64 cut, u64 missing, u64 seq of the next line */
 	NC_RECORD_DIGEST,  /* u32 errno or 0, bytes SHA-256; EINPROGRESS: send the next part */
 	NC_RECORD_RECEIPT, /* u32 errno or 0, u64 seq, bytes SHA-256 of the line */
+	NC_RECORD_NOTED,   /* u64 seq, or 0: it is only counted, since it could not be written */
 };
 
 /* A box has begun to run. */

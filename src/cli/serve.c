@@ -412,8 +412,9 @@ static void on_signal(uv_signal_t *handle, int number)
 
 	if (number == SIGHUP) {
 		reload(daemon);
-	} else if (daemon->server->drains) {
-		uv_stop(&daemon->loop); /* the second time: at once */
+	} else if (daemon->server->drains) { /* the second time: at once */
+		nc_sandboxes_end(daemon->server->sandboxes, true);
+		uv_stop(&daemon->loop);
 	} else {
 		nc_manager_tell(daemon->manager, "STOPPING=1");
 		nc_server_drain(daemon->server);

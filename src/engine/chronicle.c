@@ -5,12 +5,16 @@
  * their digests are made here too, so that the line need not wait for the blobs. Answers come in
  * the order of the questions. When too many are outstanding an execution waits for its turn. What
  * is large goes part by part, and each part waits for its turn: nobody's receipt waits for all that
- * another has printed.
+ * another has printed. Notes (of commands, of what was refused) are answered too, and go first.
+ *
+ * What a recorder that dies has not answered is told to the next one. That finds in the journal
+ * what the dead one had written: nothing is missing, and nothing there twice.
  */
 #include "engine/chronicle.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,10 +33,13 @@
 #define ANSWERS_EACH 4U
 /* How long it may say nothing: it writes files, and a disk may be slow. */
 #define PATIENCE_MS 20000
+/* How long the end of all of us waits for it. */
+#define LAST_MS 5000
 
 struct waiting {
 	struct nc_execution *execution;
 	char *body;	      /* of the line, until it is sent */
+	uint64_t from;	      /* where the line may be found, if a recorder was told it; or 0 */
 	char *times;	      /* of the line about performance, which nobody waits for */
 	unsigned int answers; /* that are still to come; the last one is the receipt */
 	int error;	      /* the first that a blob met */
@@ -44,12 +51,13 @@ struct waiting {
 	struct waiting *next;
 };
 
-/* What is noted while there is no recorder. */
+/* What was noted and not answered. */
 struct note {
 	struct note *next;
 	enum nc_record_kind kind;
 	const char *event; /* a name of ours */
 	char *text;
+	uint64_t from; /* where its line may be found, if a recorder was told it; or 0 */
 };
 
 struct nc_chronicle {
@@ -62,19 +70,21 @@ struct nc_chronicle {
 	struct waiting *asked, **asked_end;	/* answers are for the first of these */
 	struct waiting *waiting, **waiting_end; /* not sent yet */
 	size_t n_ended;				/* that are in either list */
-	struct note *notes, **notes_end;
+	struct note *notes, **notes_end;	/* those that were told come first */
+	struct note *untold;			/* the first of the others */
 	size_t n_notes;
+	uint64_t from;	/* no line that is written from now on has a number below this */
 	size_t n_large; /* of those that are asked */
 	size_t n_open;	/* executions that have begun and not ended, as the recorder knows them */
 	bool gone;
 	bool silent; /* the one before did not answer, and this one has not said welcome */
 	uv_timer_t *patience;
-	/* a recorder that comes later takes ours for lost when the one before died */
-	bool is_later;
 	uint64_t lost;
 };
 
 static void lose(struct nc_chronicle *chronicle);
+static void keep_note(
+	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, char *text);
 
 /* Takes it out of what the recorder was asked. */
 static struct waiting *unlink_asked(struct nc_chronicle *chronicle)
@@ -114,10 +124,8 @@ static void settle(struct nc_chronicle *chronicle, struct waiting *waiting, json
 {
 	chronicle->n_ended--;
 	chronicle->written(waiting->execution, receipt);
-	if (waiting->times && !chronicle->gone)
-		(void)nc_record_note(
-			chronicle->record, NC_RECORD_PERFORMANCE, "execution", waiting->times);
-	free(waiting->times);
+	if (waiting->times)
+		keep_note(chronicle, NC_RECORD_PERFORMANCE, "execution", take_ptr(waiting->times));
 	free(waiting->body);
 	free(waiting);
 }
@@ -128,15 +136,139 @@ void nc_chronicle_give_up(struct nc_chronicle *chronicle)
 		settle(chronicle, unlink_waiting(chronicle, &chronicle->waiting), json_null());
 }
 
+/* ---- notes: what happens beside executions ---- */
+
+static void complain(const struct nc_chronicle *chronicle)
+{
+	if (chronicle->say)
+		chronicle->say("Something that happened could not be recorded");
+}
+
+static void drop_first_note(struct nc_chronicle *chronicle)
+{
+	struct note *note = chronicle->notes;
+
+	chronicle->notes = note->next;
+	if (!chronicle->notes)
+		chronicle->notes_end = &chronicle->notes;
+	if (chronicle->untold == note)
+		chronicle->untold = note->next;
+	chronicle->n_notes--;
+	free(note->text);
+	free(note);
+}
+
+/* Who was told them may still write them: nobody else is told. */
+static void forget_told(struct nc_chronicle *chronicle)
+{
+	while (chronicle->notes && chronicle->notes != chronicle->untold)
+		drop_first_note(chronicle);
+}
+
+/* Takes over the text. */
+static void keep_note(
+	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, char *text)
+{
+	struct note *note = NULL;
+
+	if (chronicle->gone && !chronicle->returns) {
+		free(text);
+		return;
+	}
+	if (text && strlen(text) <= NC_RECORD_BODY_MAX && chronicle->n_notes < NC_RECORD_NOTES_MAX)
+		note = calloc(1, sizeof(*note));
+	if (!note) {
+		free(text);
+		complain(chronicle);
+		return;
+	}
+	*note = (struct note){.kind = kind, .event = event, .text = text};
+	*chronicle->notes_end = note;
+	chronicle->notes_end = &note->next;
+	chronicle->n_notes++;
+	if (!chronicle->untold)
+		chronicle->untold = note;
+}
+
+/* Only the first one can have been written: the next was not heard before its answer was sent. */
+static int tell_note(struct nc_chronicle *chronicle, struct note *note)
+{
+	const uint64_t before = note == chronicle->notes ? note->from : 0;
+
+	if (note->from == 0)
+		note->from = chronicle->from;
+	return nc_record_note(chronicle->record, note->kind, note->event, note->text, before);
+}
+
+/* Whether all of them are told. What cannot be told now is tried again. */
+static bool tell_notes(struct nc_chronicle *chronicle, bool *has_room)
+{
+	while (chronicle->untold &&
+		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX &&
+		(*has_room = nc_record_has_room(chronicle->record)) &&
+		tell_note(chronicle, chronicle->untold) == 0)
+		chronicle->untold = chronicle->untold->next;
+	return !chronicle->untold;
+}
+
+static void know(struct nc_chronicle *chronicle, uint64_t from)
+{
+	if (from > chronicle->from)
+		chronicle->from = from;
+}
+
+/* The first of those that were told is written; false: none was. */
+static bool take_noted(struct nc_chronicle *chronicle, const struct nc_record_event *event)
+{
+	if (chronicle->notes == chronicle->untold)
+		return false;
+	know(chronicle, event->seq + 1);
+	drop_first_note(chronicle);
+	return true;
+}
+
+/* Its answers, which nobody will read any more. Those about executions are found by their ids. */
+static void hear_last_answers(struct nc_chronicle *chronicle)
+{
+	struct nc_record_event event;
+
+	while (chronicle->record->fd >= 0 && nc_record_receive(chronicle->record, &event) == 0)
+		if (event.type == NC_RECORD_NOTED)
+			(void)take_noted(chronicle, &event);
+}
+
+/* As many as can be told before all of us ends; waits for the recorder. */
+static void tell_last_notes(struct nc_chronicle *chronicle)
+{
+	struct pollfd readable = {.fd = chronicle->record->fd, .events = POLLIN};
+
+	if (chronicle->gone || chronicle->silent)
+		return;
+	chronicle->record->mail.waits = NULL;
+	while (chronicle->untold) {
+		if (chronicle->record->waiting == NC_RECORD_WAITING_MAX &&
+			poll(&readable, 1, LAST_MS) != 1)
+			return;
+		hear_last_answers(chronicle);
+		if (tell_note(chronicle, chronicle->untold) < 0)
+			return;
+		chronicle->untold = chronicle->untold->next;
+	}
+}
+
+/* ---- executions ---- */
+
 /*
- * The recorder is gone. What it had not answered is told to the next one, which finds it twice if
- * the line was written before; without a next one nobody gets a receipt any more.
+ * The recorder is gone. What it had not answered is told to the next one; without a next one nobody
+ * gets a receipt any more.
  */
 static void lose(struct nc_chronicle *chronicle)
 {
 	struct waiting *hopeless = NULL;
 
+	hear_last_answers(chronicle);
 	chronicle->gone = true;
+	chronicle->untold = chronicle->notes;
 	(void)uv_timer_stop(chronicle->patience);
 	chronicle->poll = nc_poll_free(chronicle->poll);
 	chronicle->record->fd = nc_fd_close(chronicle->record->fd);
@@ -189,16 +321,23 @@ bool nc_chronicle_is_met(const struct nc_chronicle *chronicle)
 
 /* ---- who does not answer ---- */
 
+static bool is_asked(const struct nc_chronicle *chronicle)
+{
+	return chronicle->asked || chronicle->notes != chronicle->untold;
+}
+
 /* What it was told it may still write, when it goes on: nobody else is told it again. */
 static void on_impatience(uv_timer_t *timer)
 {
 	struct nc_chronicle *chronicle = timer->data;
 
-	if (chronicle->gone || !chronicle->asked)
+	if (chronicle->gone || !is_asked(chronicle))
 		return;
 	if (chronicle->say)
 		chronicle->say("nacre-recorder does not answer: replies go out without a receipt");
 	chronicle->silent = true;
+	chronicle->gone = true;
+	forget_told(chronicle);
 	while (chronicle->asked) {
 		struct waiting *first = unlink_asked(chronicle);
 
@@ -212,7 +351,7 @@ static void on_impatience(uv_timer_t *timer)
 /* From now on it has so long to answer what it was asked. */
 static void be_patient(struct nc_chronicle *chronicle)
 {
-	if (chronicle->asked)
+	if (is_asked(chronicle))
 		(void)uv_timer_start(chronicle->patience, on_impatience, PATIENCE_MS, 0);
 	else
 		(void)uv_timer_stop(chronicle->patience);
@@ -279,6 +418,15 @@ static int send_part(struct nc_chronicle *chronicle, struct waiting *waiting)
 	return 1;
 }
 
+static int tell_end(struct nc_chronicle *chronicle, struct waiting *waiting)
+{
+	const uint64_t before = waiting->from;
+
+	if (before == 0)
+		waiting->from = chronicle->from;
+	return nc_record_finish(chronicle->record, waiting->execution->id, waiting->body, before);
+}
+
 /* Everything of one execution: its blobs, then its line. */
 static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 {
@@ -299,7 +447,7 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 			r = send_blob(chronicle, waiting, nc_buf_text(&said->output[i].head),
 				said->output[i].head.size, said->output[i].whole_fd);
 	if (r == 0)
-		r = nc_record_finish(chronicle->record, execution->id, waiting->body);
+		r = tell_end(chronicle, waiting);
 	if (r == 0) {
 		waiting->answers++;
 		chronicle->n_open--;
@@ -310,11 +458,13 @@ static int send_all(struct nc_chronicle *chronicle, struct waiting *waiting)
 static void send_waiting(struct nc_chronicle *chronicle)
 {
 	struct waiting **next;
-	bool has_room = true;
+	bool has_room = true, told;
 
 	if (chronicle->gone)
 		return;
-	while ((next = find_next(chronicle)) &&
+	/* first, so that what was refused to an execution stands in front of its end */
+	told = tell_notes(chronicle, &has_room);
+	while (told && (next = find_next(chronicle)) &&
 		chronicle->record->waiting + ANSWERS_EACH <= NC_RECORD_WAITING_MAX &&
 		(has_room = nc_record_has_room(chronicle->record))) {
 		struct waiting *waiting = unlink_waiting(chronicle, next);
@@ -329,10 +479,14 @@ static void send_waiting(struct nc_chronicle *chronicle)
 		r = send_all(chronicle, waiting);
 		if (r < 0) {
 			waiting->hopeless = r != -EPIPE;
+			if (waiting->hopeless) /* it lives, and hears all that it was told */
+				forget_told(chronicle);
 			lose(chronicle);
 			return;
 		}
 	}
+	if (!uv_is_active((uv_handle_t *)chronicle->patience))
+		be_patient(chronicle);
 	watch(chronicle, !has_room);
 }
 
@@ -382,7 +536,7 @@ static void go_on(struct nc_chronicle *chronicle, int error)
 static void on_answer(void *context, int events)
 {
 	struct nc_chronicle *chronicle = context;
-	struct nc_record_event event;
+	struct nc_record_event event = {0};
 	struct waiting *first = chronicle->asked;
 	int r;
 
@@ -396,16 +550,23 @@ static void on_answer(void *context, int events)
 	}
 	if (r == 0 && event.type == NC_RECORD_WELCOME) {
 		chronicle->silent = false;
-		if (!chronicle->is_later)
-			chronicle->lost += event.lost;
+		chronicle->lost += event.lost;
+		know(chronicle, event.seq);
 		tell_news(chronicle, &event);
 		send_waiting(chronicle);
 		return;
 	}
-	if (r < 0 || !first) {
+	if (r == 0 && event.type == NC_RECORD_NOTED && take_noted(chronicle, &event)) {
+		be_patient(chronicle);
+		send_waiting(chronicle);
+		return;
+	}
+	if (r < 0 || event.type == NC_RECORD_NOTED || !first) {
 		lose(chronicle);
 		return;
 	}
+	if (event.type == NC_RECORD_RECEIPT)
+		know(chronicle, event.seq + 1);
 	if (event.error && event.error != -EINPROGRESS && !first->error)
 		first->error = event.error;
 	if (--first->answers == 0 && first->is_part) {
@@ -418,69 +579,16 @@ static void on_answer(void *context, int events)
 	send_waiting(chronicle);
 }
 
-/* ---- what is noted beside executions ---- */
-
-static void complain(const struct nc_chronicle *chronicle)
-{
-	if (chronicle->say)
-		chronicle->say("Something that happened could not be recorded");
-}
-
-/* Sends it, or keeps it for the next recorder. */
-static int send_note(struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event,
-	const char *text)
-{
-	int r = chronicle->gone ? -EPIPE : nc_record_note(chronicle->record, kind, event, text);
-	struct note *note;
-
-	if (r != -EPIPE || !chronicle->returns)
-		return chronicle->gone ? 0 : r;
-	note = chronicle->n_notes < NC_RECORD_NOTES_MAX ? calloc(1, sizeof(*note)) : NULL;
-	if (!note || !(note->text = strdup(text))) {
-		free(note);
-		return -ENOMEM;
-	}
-	note->kind = kind;
-	note->event = event;
-	*chronicle->notes_end = note;
-	chronicle->notes_end = &note->next;
-	chronicle->n_notes++;
-	return 0;
-}
-
-static struct note *take_notes(struct nc_chronicle *chronicle)
-{
-	struct note *notes = take_ptr(chronicle->notes);
-
-	chronicle->notes_end = &chronicle->notes;
-	chronicle->n_notes = 0;
-	return notes;
-}
-
-/* To the recorder that has come; or it dies as well, and they wait again. */
-static void send_notes(struct nc_chronicle *chronicle, bool forget)
-{
-	for (struct note *next, *note = take_notes(chronicle); note; note = next) {
-		next = note->next;
-		if (!forget && send_note(chronicle, note->kind, note->event, note->text) < 0)
-			complain(chronicle);
-		free(note->text);
-		free(note);
-	}
-}
+/* ---- the next recorder ---- */
 
 int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd)
 {
-	struct nacre_err ignored = {0};
 	int r;
 
 	lose(chronicle);
-	chronicle->is_later = true;
 	nc_record_done(chronicle->record);
-	r = nc_record_start(chronicle->record, fd, &ignored);
-	if (r == 0)
-		r = nc_poll_new(
-			chronicle->loop, fd, UV_READABLE, on_answer, chronicle, &chronicle->poll);
+	nc_record_take(chronicle->record, fd);
+	r = nc_poll_new(chronicle->loop, fd, UV_READABLE, on_answer, chronicle, &chronicle->poll);
 	if (r < 0)
 		return r;
 	chronicle->gone = false;
@@ -497,9 +605,12 @@ uint64_t nc_chronicle_lost(const struct nc_chronicle *chronicle)
 
 void nc_chronicle_resume(struct nc_chronicle *chronicle)
 {
-	send_notes(chronicle, false);
+	struct nacre_err ignored = {0};
+
 	for (struct waiting *waiting = chronicle->waiting; waiting; waiting = waiting->next)
 		nc_chronicle_begin(chronicle, waiting->execution);
+	/* if it is gone already, that is noticed */
+	(void)nc_record_greet(chronicle->record, &ignored);
 	send_waiting(chronicle);
 }
 
@@ -515,7 +626,8 @@ int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
 			.record = record,
 			.returns = returns,
 			.written = written,
-			.say = say};
+			.say = say,
+			.from = 1};
 		chronicle->asked_end = &chronicle->asked;
 		chronicle->waiting_end = &chronicle->waiting;
 		chronicle->notes_end = &chronicle->notes;
@@ -548,9 +660,11 @@ void nc_chronicle_free(struct nc_chronicle *chronicle)
 {
 	if (!chronicle)
 		return;
+	tell_last_notes(chronicle);
 	chronicle->returns = false;
 	lose(chronicle);
-	send_notes(chronicle, true);
+	while (chronicle->notes)
+		drop_first_note(chronicle);
 	chronicle->record->mail.waits = NULL;
 	uv_close((uv_handle_t *)chronicle->patience, close_timer);
 	free(chronicle);
@@ -657,7 +771,6 @@ void nc_chronicle_warn(struct nc_chronicle *chronicle, const char *id, const jso
 	bool blocked = nc_streq(json_string_value(json_object_get(told, "status")), "blocked");
 	const char *event = json_array_size(alerts) > 0 ? "alert" : blocked ? "blocked" : "denied";
 	cleanup_json json_t *security = NULL;
-	cleanup_free char *text = NULL;
 
 	if (!blocked && json_array_size(denials) == 0 && json_array_size(alerts) == 0)
 		return;
@@ -665,19 +778,23 @@ void nc_chronicle_warn(struct nc_chronicle *chronicle, const char *id, const jso
 		json_object_get(told, "error"), "risk", json_object_get(told, "risk"), "denials",
 		denials, "alerts", alerts, "sandbox", json_object_get(told, "sandbox"), "tenant",
 		json_object_get(told, "tenant"));
-	text = security ? json_dumps(security, JSON_COMPACT) : NULL;
-	if (!text || send_note(chronicle, NC_RECORD_SECURITY, event, text) < 0)
-		complain(chronicle);
+	keep_note(chronicle, NC_RECORD_SECURITY, event,
+		security ? json_dumps(security, JSON_COMPACT) : NULL);
+	send_waiting(chronicle);
 }
 
 void nc_chronicle_note(
 	struct nc_chronicle *chronicle, enum nc_record_kind kind, const char *event, json_t *body)
 {
-	cleanup_free char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 
 	json_decref(body);
-	if (chronicle && (!text || send_note(chronicle, kind, event, text) < 0))
-		complain(chronicle);
+	if (!chronicle) {
+		free(text);
+		return;
+	}
+	keep_note(chronicle, kind, event, text);
+	send_waiting(chronicle);
 }
 
 void nc_chronicle_end(

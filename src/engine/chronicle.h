@@ -20,7 +20,7 @@ int nc_chronicle_new(uv_loop_t *loop, struct nc_record *record, bool returns,
 
 /*
  * The next recorder, after one that died; takes over the socket. Those that have not ended must be
- * begun again, then nc_chronicle_resume(). 0 or -errno.
+ * begun again before nc_chronicle_resume(): what is not is lost then. 0 or -errno.
  */
 int nc_chronicle_meet(struct nc_chronicle *chronicle, int fd);
 void nc_chronicle_resume(struct nc_chronicle *chronicle);

@@ -510,7 +510,7 @@ bool nc_engine_has_room(const struct nc_engine *engine)
 	return !engine->chronicle || nc_chronicle_has_room(engine->chronicle);
 }
 
-/* As if they began now: to the next one they are news. */
+/* It is told that they go on, though the one before is gone. */
 static void begin_again(struct nc_engine *engine, struct nc_execution *list)
 {
 	for (struct nc_execution *execution = list; execution; execution = execution->next) {

@@ -788,6 +788,17 @@ int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes
 	return 0;
 }
 
+void nc_sandboxes_end(struct nc_sandboxes *all, bool lost)
+{
+	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
+		next = s->next;
+		if (lost || s->unborn)
+			nc_sandbox_gone(s);
+		else
+			nc_sandbox_destroy(s);
+	}
+}
+
 void nc_sandboxes_free(struct nc_sandboxes *all)
 {
 	static const struct nc_hub_watch nobody;

@@ -47,6 +47,9 @@ struct nc_sandboxes_gate {
 
 void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
 
+/* All of them end with what runs in them. lost: at once, without what is told of their ends. */
+void nc_sandboxes_end(struct nc_sandboxes *sandboxes, bool lost);
+
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
 

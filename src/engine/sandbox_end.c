@@ -130,7 +130,8 @@ void nc_process_close(struct nc_process *process)
 	struct nacre_err ignored = {0};
 
 	/* what cannot be looked at now is told with the next command */
-	if (process->unborn || sandbox->ends || !nc_decoys_wanted(sandbox->terms) ||
+	if (process->unborn || process->end.fail == NC_FAIL_LOST || sandbox->ends ||
+		!nc_decoys_wanted(sandbox->terms) ||
 		nc_sandbox_files(sandbox, &look, &ignored) < 0) {
 		nc_process_finish(process);
 		return;

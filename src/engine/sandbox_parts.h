@@ -44,6 +44,7 @@ struct nc_process {
 	char started[NC_CLOCK_STAMP_SIZE];
 	struct nc_output output[NC_STREAM_MAX];
 	uint64_t output_bytes, birth_ns;
+	uint64_t began_ns; /* with this worker */
 	struct nc_box_end end;
 	struct nacre_err failure;
 	bool unborn;	 /* it never ran: its end says nothing */

@@ -141,6 +141,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 
 	(void)nc_fd_close(door_fd);
 	process->birth_ns = birth_ns;
+	process->began_ns = nc_clock_ns();
 	nc_process_save(process);
 	if (process->doomed)
 		nc_process_kill(process);
@@ -242,6 +243,18 @@ void nc_process_listen(struct nc_process *process, const struct nc_process_liste
 		process->listener[i] = *listener;
 }
 
+/* Who could tell its end has died: what was told of it last, and the time until now. */
+static void take_last_known(struct nc_process *process)
+{
+	const uint64_t wall_ns = process->began_ns > 0 ? nc_clock_ns() - process->began_ns : 0;
+
+	process->end = process->so_far;
+	process->end.tier = process->sandbox->exec.tier;
+	process->end.fail = NC_FAIL_LOST;
+	if (process->end.usage.wall_ns < wall_ns)
+		process->end.usage.wall_ns = wall_ns;
+}
+
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
@@ -252,6 +265,11 @@ static void on_ended(void *context, const struct nc_box_end *end, uint64_t outpu
 	process->output_bytes = output_bytes;
 	process->end = *end;
 	process->unborn = failure != NULL;
+	if (end->fail == NC_FAIL_LOST &&
+		(process->began_ns > 0 || process->so_far.usage.wall_ns > 0)) {
+		take_last_known(process);
+		process->unborn = false;
+	}
 	if (sandbox->ends && (failure || end->signal == SIGKILL))
 		process->end.cause = NC_CAUSE_CANCEL; /* it went with its sandbox */
 	else if (failure)
@@ -722,7 +740,12 @@ void nc_processes_lose(struct nc_sandbox *sandbox)
 		if (p->running) {
 			nc_command_disown(p->running);
 			p->running = NULL;
+			take_last_known(p);
 			p->end.cause = NC_CAUSE_CANCEL;
+			if (!sandbox->ends)
+				nc_err_set(&p->failure, -ECONNRESET, "Its sandbox is gone");
+			else
+				p->end.fail = NC_FAIL_NONE;
 		}
 		nc_file_tasks_forget(sandbox->all, p);
 		p->looks = false;

@@ -371,18 +371,66 @@ int nc_journal_append(
 	return r;
 }
 
-int nc_journal_place(struct nc_journal *journal, struct nc_place *ret_place)
+static int look_at_head(struct nc_journal *journal, struct head *head)
 {
-	cleanup_head struct head head = {0};
 	int r = set_lock(journal->key_fd, F_RDLCK);
 
 	if (r < 0)
 		return r;
-	r = read_head(journal->key_fd, &head);
+	r = read_head(journal->key_fd, head);
 	(void)set_lock(journal->key_fd, F_UNLCK);
+	return r;
+}
+
+int nc_journal_place(struct nc_journal *journal, struct nc_place *ret_place)
+{
+	cleanup_head struct head head = {0};
+	int r = look_at_head(journal, &head);
+
 	if (r == 0)
 		*ret_place = head.place;
 	return r;
+}
+
+int nc_journal_before(struct nc_journal *journal, struct nc_place *ret_place)
+{
+	struct nc_place place = {0};
+	int r = nc_journal_place(journal, &place);
+
+	if (r < 0)
+		return r;
+	*ret_place = (struct nc_place){.segment = place.segment > 1 ? place.segment - 1 : 1};
+	return 0;
+}
+
+uint64_t nc_journal_next(struct nc_journal *journal)
+{
+	cleanup_head struct head head = {0};
+
+	return look_at_head(journal, &head) < 0 ? 0 : head.link.seq;
+}
+
+bool nc_journal_find(struct nc_journal *journal, const struct nc_entry *entry, uint64_t from,
+	struct nc_receipt *ret_receipt)
+{
+	cleanup_reader struct nc_reader reader = NC_READER_CLOSED;
+	struct nc_line_parts parts;
+	struct nc_place place;
+	const char *line;
+	size_t size;
+	int r = nc_journal_before(journal, &place);
+
+	if (r == 0)
+		r = nc_reader_open(&reader, journal->journal_fd, place.segment, place.offset);
+	while (r >= 0 && (r = nc_reader_next(&reader, &line, &size)) > 0) {
+		if (!nc_line_is(line, size, entry) || nc_line_split(line, size, &parts) < 0 ||
+			parts.seq < from)
+			continue;
+		ret_receipt->seq = parts.seq;
+		nc_sha256(line, size, ret_receipt->hash);
+		return true;
+	}
+	return false;
 }
 
 static int name_run(struct nc_journal *journal)

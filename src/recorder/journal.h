@@ -88,6 +88,16 @@ int nc_journal_append(
 /* Where the next line would go. */
 int nc_journal_place(struct nc_journal *journal, struct nc_place *ret_place);
 
+/* A place that is a whole segment before that, or the first one. */
+int nc_journal_before(struct nc_journal *journal, struct nc_place *ret_place);
+
+/* The number of the next line; 0: it cannot be told. */
+uint64_t nc_journal_next(struct nc_journal *journal);
+
+/* Whether a line says this, from that number on; among the last 8 MiB and more. */
+bool nc_journal_find(struct nc_journal *journal, const struct nc_entry *entry, uint64_t from,
+	struct nc_receipt *ret_receipt);
+
 /* Flushes to the disk: the lines, then the key. 0 or -errno. */
 int nc_journal_sync(struct nc_journal *journal);
 

@@ -111,6 +111,21 @@ bool nc_line_is_about(const char *line, size_t size, const char *event, const ch
 	return body && (size_t)(body - line) >= length && is_at(body - length, wanted);
 }
 
+bool nc_line_is(const char *line, size_t size, const struct nc_entry *entry)
+{
+	const size_t tail = size < TAIL ? 0 : size - TAIL;
+	char head[2 * NC_RECORD_ID_MAX + 96];
+	size_t length = (size_t)snprintf(head, sizeof(head),
+		"\"from\":\"%s\",\"kind\":\"%s\",\"event\":\"%s\",\"id\":\"%s\",\"body\":",
+		source_names[entry->from], nc_record_kind_names[entry->kind], entry->event,
+		entry->id);
+
+	if (tail < length + entry->body_size)
+		return false;
+	return is_at(line + tail - entry->body_size - length, head) &&
+	       memcmp(line + tail - entry->body_size, entry->body, entry->body_size) == 0;
+}
+
 static int read_seq(const char *line, uint64_t *ret_seq)
 {
 	char number[24];

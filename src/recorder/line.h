@@ -75,6 +75,9 @@ bool nc_line_text_ok(const char *text);
 /* Whether a line of size bytes tells of that event and execution; its body is not looked at. */
 bool nc_line_is_about(const char *line, size_t size, const char *event, const char *id);
 
+/* Whether a line says exactly that, whenever and whoever wrote it. */
+bool nc_line_is(const char *line, size_t size, const struct nc_entry *entry);
+
 /* What the chain needs of a line. */
 struct nc_line_parts {
 	uint64_t seq;

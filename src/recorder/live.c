@@ -57,9 +57,9 @@ int nc_live_open(struct nc_live *live, int history_fd, const char *name)
 	assert(strlen(name) < sizeof(live->name));
 	*live = (struct nc_live){.fd = -EBADF};
 	(void)snprintf(live->name, sizeof(live->name), "%s", name);
-	live->ids = calloc(NC_RECORD_OPEN_MAX, sizeof(*live->ids));
+	live->entries = calloc(NC_RECORD_OPEN_MAX, sizeof(*live->entries));
 	r = live->dir_fd = nc_path_open(history_fd, "live", O_RDONLY | O_DIRECTORY, 0);
-	if (r >= 0 && !live->ids)
+	if (r >= 0 && !live->entries)
 		r = -ENOMEM;
 	if (r >= 0)
 		r = -EAGAIN;
@@ -76,26 +76,26 @@ void nc_live_done(struct nc_live *live)
 		(void)unlinkat(live->dir_fd, live->name, 0);
 	live->fd = nc_fd_close(live->fd);
 	live->dir_fd = nc_fd_close(live->dir_fd);
-	nc_freep(&live->ids);
+	nc_freep(&live->entries);
 }
 
-/* NC_RECORD_OPEN_MAX: there is no such. */
-static size_t find(const struct nc_live *live, const char *id)
+static struct nc_live_entry *find(const struct nc_live *live, const char *id)
 {
-	size_t i = 0;
-
-	while (i < NC_RECORD_OPEN_MAX && !nc_streq(live->ids[i], id))
-		i++;
-	return i;
+	for (size_t i = 0; i < NC_RECORD_OPEN_MAX; i++)
+		if (nc_streq(live->entries[i].id, id))
+			return &live->entries[i];
+	return NULL;
 }
 
 bool nc_live_has(const struct nc_live *live, const char *id)
 {
-	return live->count > 0 && find(live, id) < NC_RECORD_OPEN_MAX;
+	return live->count > 0 && find(live, id);
 }
 
-static int write_slot(struct nc_live *live, size_t i, const char *id, const struct nc_place *place)
+static int write_slot(struct nc_live *live, const struct nc_live_entry *entry, const char *id,
+	const struct nc_place *place)
 {
+	size_t i = (size_t)(entry - live->entries);
 	char slot[SLOT_SIZE + 1];
 	ssize_t n;
 
@@ -106,29 +106,39 @@ static int write_slot(struct nc_live *live, size_t i, const char *id, const stru
 
 int nc_live_add(struct nc_live *live, const char *id, const struct nc_place *place)
 {
-	size_t i = find(live, "");
+	struct nc_live_entry *entry = live->count > 0 ? find(live, id) : NULL;
+	bool is_left = entry && entry->left;
 
-	if (nc_live_has(live, id))
-		return -EEXIST;
-	if (i == NC_RECORD_OPEN_MAX)
+	if (entry) {
+		entry->left = false;
+		return is_left ? 0 : -EEXIST;
+	}
+	entry = find(live, "");
+	if (!entry)
 		return -ENOBUFS;
-	(void)snprintf(live->ids[i], sizeof(live->ids[i]), "%s", id);
+	(void)snprintf(entry->id, sizeof(entry->id), "%s", id);
 	live->count++;
 	/* on a full disk nobody will know of it if we die; while we live we do */
-	(void)write_slot(live, i, id, place);
-	return 0;
+	(void)write_slot(live, entry, id, place);
+	return 1;
 }
 
 void nc_live_remove(struct nc_live *live, const char *id)
 {
 	const struct nc_place nowhere = {0};
-	size_t i = find(live, id);
+	struct nc_live_entry *entry = find(live, id);
 
-	if (i == NC_RECORD_OPEN_MAX)
+	if (!entry)
 		return;
-	(void)write_slot(live, i, "", &nowhere); /* else the journal tells that it has ended */
-	live->ids[i][0] = '\0';
+	(void)write_slot(live, entry, "", &nowhere); /* else the journal tells that it has ended */
+	*entry = (struct nc_live_entry){0};
 	live->count--;
+}
+
+void nc_live_leave(struct nc_live *live)
+{
+	for (size_t i = 0; live->count > 0 && i < NC_RECORD_OPEN_MAX; i++)
+		live->entries[i].left = live->entries[i].id[0] != '\0';
 }
 
 static int append_lost(struct nc_journal *journal, const char *id, const char *run)
@@ -150,22 +160,21 @@ static int append_lost(struct nc_journal *journal, const char *id, const char *r
 	return nc_journal_append(journal, &entry, &receipt);
 }
 
-int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused)
+int nc_live_lose_left(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && live->count > 0 && i < NC_RECORD_OPEN_MAX; i++) {
-		char id[NC_RECORD_ID_MAX + 1];
+		const struct nc_live_entry entry = live->entries[i];
 
-		if (!live->ids[i][0])
+		if (!entry.left)
 			continue;
-		(void)snprintf(id, sizeof(id), "%s", live->ids[i]);
-		r = append_lost(journal, id, journal->run);
+		r = append_lost(journal, entry.id, journal->run);
 		if (r < 0)
 			break;
-		nc_live_remove(live, id);
+		nc_live_remove(live, entry.id);
 		live->lost++;
-		nc_refused_lost(refused, id, true);
+		nc_refused_lost(refused, entry.id, true);
 	}
 	return r;
 }
@@ -222,17 +231,17 @@ static int drop_ended(struct dead *dead, int journal_fd, struct nc_refused *refu
 				!nc_line_is_about(line, size, "lost", dead->ids[i]))
 				continue;
 			nc_refused_end(refused, dead->ids[i]);
-			memcpy(dead->ids[i--], dead->ids[--dead->count], sizeof(*dead->ids));
+			memmove(dead->ids[i--], dead->ids[--dead->count], sizeof(*dead->ids));
 		}
 	return r;
 }
 
 /* Reports what the file lists. Returns how many were lost. */
-static int bury(const char *text, size_t size, const char *run, struct nc_journal *journal,
-	struct nc_refused *refused)
+static int bury(struct nc_live *live, const char *text, size_t size, const char *run,
+	struct nc_journal *journal, struct nc_refused *refused)
 {
 	struct dead dead = {.ids = calloc(NC_RECORD_OPEN_MAX, sizeof(*dead.ids))};
-	int r = dead.ids ? 0 : -ENOMEM;
+	int r = dead.ids ? 0 : -ENOMEM, lost = 0;
 
 	for (size_t at = 0; r == 0 && at + SLOT_SIZE <= size && dead.count < NC_RECORD_OPEN_MAX;
 		at += SLOT_SIZE)
@@ -240,12 +249,15 @@ static int bury(const char *text, size_t size, const char *run, struct nc_journa
 	if (r == 0 && dead.count > 0)
 		r = drop_ended(&dead, journal->journal_fd, refused);
 	for (size_t i = 0; r >= 0 && i < dead.count; i++) {
+		if (nc_live_has(live, dead.ids[i]))
+			continue;
 		r = append_lost(journal, dead.ids[i], run);
 		if (r >= 0)
 			nc_refused_lost(refused, dead.ids[i], false);
+		lost += r >= 0;
 	}
 	free(dead.ids);
-	return r < 0 ? r : (int)dead.count;
+	return r < 0 ? r : lost;
 }
 
 static int sweep_file(struct nc_live *live, const char *name, struct nc_journal *journal,
@@ -260,7 +272,7 @@ static int sweep_file(struct nc_live *live, const char *name, struct nc_journal 
 		return 0; /* gone already, or alive */
 	r = nc_fd_read_all(fd, FILE_MAX, &text, &size);
 	if (r == 0)
-		r = bury(text, size, name, journal, refused);
+		r = bury(live, text, size, name, journal, refused);
 	if (r >= 0)
 		(void)unlinkat(live->dir_fd, name, 0);
 	return r;

@@ -1,7 +1,7 @@
 /*
  * Executions that have begun and not ended. Each recorder holds a locked file in live/ that lists
  * its own; a file whose lock is free is a dead recorder's, and what it lists was lost unless the
- * journal knows of its end.
+ * journal knows of its end, or their worker lives and has come to us with them.
  */
 #ifndef NC_LIVE_H
 #define NC_LIVE_H
@@ -10,11 +10,16 @@
 #include "recorder/journal.h"
 #include "recorder/refused.h"
 
+struct nc_live_entry {
+	char id[NC_RECORD_ID_MAX + 1]; /* "" is free */
+	bool left;		       /* its worker has gone, or has not come again yet */
+};
+
 struct nc_live {
 	int dir_fd;
 	int fd; /* our own file, locked for as long as we live */
 	char name[17];
-	char (*ids)[NC_RECORD_ID_MAX + 1]; /* NC_RECORD_OPEN_MAX of them; "" is free */
+	struct nc_live_entry *entries; /* NC_RECORD_OPEN_MAX of them */
 	size_t count;
 	uint32_t lost; /* executions that were, and no worker has been told */
 };
@@ -27,17 +32,26 @@ void nc_live_done(struct nc_live *live);
 
 bool nc_live_has(const struct nc_live *live, const char *id);
 
-/* Lists an execution; place is where the journal ends now. -EEXIST: it is listed; -ENOBUFS. */
+/*
+ * Lists an execution; from place on its end may be in the journal. 0: it was left, and has its
+ * worker again; 1: it is new; -EEXIST: it is listed; -ENOBUFS.
+ */
 int nc_live_add(struct nc_live *live, const char *id, const struct nc_place *place);
 void nc_live_remove(struct nc_live *live, const char *id);
 
-/*
- * Appends a line for each of our own executions that is still open, and takes it off the list. What
- * was refused to them is to be told.
- */
-int nc_live_lose_own(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused);
+/* Their worker has gone. */
+void nc_live_leave(struct nc_live *live);
 
-/* The same for recorders that have died. Returns how many executions were lost, or -errno. */
+/*
+ * Appends a line for each of our own executions that is left, and takes it off the list. What was
+ * refused to them is to be told.
+ */
+int nc_live_lose_left(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused);
+
+/*
+ * The same for recorders that have died, but what is listed by us as well goes on. Returns how many
+ * executions were lost, or -errno.
+ */
 int nc_live_sweep(struct nc_live *live, struct nc_journal *journal, struct nc_refused *refused);
 
 #endif

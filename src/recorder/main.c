@@ -12,7 +12,10 @@
  * flushed to the disk.
  *
  * A worker that breaks the rules is not listened to any more, and that is recorded. What a worker
- * has begun and not ended is lost when it goes. We end when all sockets are closed; signals of a
+ * has begun and not ended is lost when it goes, or, with PLACE, when the next one greets us and has
+ * not named it: a worker whose recorder has died goes on with the next recorder, and what it was
+ * not answered it says again. So that nothing is written twice, we look for what the dead one had
+ * written and not answered. We end when all sockets are closed; signals of a
  * terminal or a service manager end the others, and thereby us.
  *
  * Stages of locking in: (1) the history is the working directory, nothing else is open, and no
@@ -77,6 +80,7 @@ struct recorder {
 	int witness_fd;
 	int place_fd; /* where the next worker comes in; or -EBADF */
 	bool greeted;
+	bool swept;		  /* what dead recorders had open is settled */
 	uint64_t dropped;	  /* notes that could not be written */
 	uint64_t flush_ns;	  /* when to flush; 0: there is nothing to */
 	uint64_t sweep_ns;	  /* when to look for old records */
@@ -122,10 +126,18 @@ static int note(enum nc_record_kind kind, const char *event, const char *body)
 	return append(&entry, &receipt);
 }
 
-/* Appends what nobody waits for. If it cannot be written, the next line that can be says so. */
-static void append_quietly(const struct nc_entry *entry)
+/* Appends it, unless it is there from that number on; 0: it is new. */
+static int append_once(const struct nc_entry *entry, uint64_t from, struct nc_receipt *ret_receipt)
 {
-	struct nc_receipt receipt;
+	return from > 0 && nc_journal_find(&recorder.journal, entry, from, ret_receipt)
+		       ? 0
+		       : append(entry, ret_receipt);
+}
+
+/* Appends what may be missing. If it cannot be written, the next line that can be says so. */
+static void append_or_count(
+	const struct nc_entry *entry, uint64_t from, struct nc_receipt *ret_receipt)
+{
 	char body[48];
 
 	if (recorder.dropped > 0) {
@@ -133,8 +145,16 @@ static void append_quietly(const struct nc_entry *entry)
 		if (note(NC_RECORD_AUDIT, "dropped", body) == 0)
 			recorder.dropped = 0;
 	}
-	if (append(entry, &receipt) < 0)
+	if (append_once(entry, from, ret_receipt) < 0)
 		recorder.dropped++;
+}
+
+/* Of what nobody waits for. */
+static void append_quietly(const struct nc_entry *entry)
+{
+	struct nc_receipt receipt;
+
+	append_or_count(entry, 0, &receipt);
 }
 
 static void say_flushed(int r)
@@ -186,24 +206,6 @@ static struct nc_wire_out *begin_reply(enum nc_record_message type)
 
 /* ---- the worker's messages ---- */
 
-static int handle_hello(struct nc_wire_in *in)
-{
-	uint32_t version = nc_wire_get_u32(in);
-	struct nc_wire_out *out;
-
-	if (nc_wire_close(in) < 0 || version != NC_RECORDWIRE_VERSION)
-		return -EBADMSG;
-	recorder.greeted = true;
-	out = begin_reply(NC_RECORD_WELCOME);
-	nc_wire_put_u32(out, NC_RECORDWIRE_VERSION);
-	nc_wire_put_u32(out, recorder.live.lost);
-	recorder.live.lost = 0;
-	nc_wire_put_u64(out, recorder.journal.repairs.cut_bytes);
-	nc_wire_put_u64(out, recorder.journal.repairs.missing_bytes);
-	send_reply();
-	return 0;
-}
-
 /* One JSON object in one line; nothing in it can end the line or the object that it is put into. */
 static bool is_body(const char *body, size_t size)
 {
@@ -217,7 +219,7 @@ static bool is_body(const char *body, size_t size)
 }
 
 /* The id and the body of a message, checked. */
-static int get_entry(
+static int get_texts(
 	struct nc_wire_in *in, char id[static NC_RECORD_ID_MAX + 1], struct nc_entry *entry)
 {
 	const void *body;
@@ -225,10 +227,19 @@ static int get_entry(
 	nc_wire_get_text(in, id, NC_RECORD_ID_MAX);
 	entry->body_size = nc_wire_get_bytes(in, NC_RECORD_BODY_MAX, &body);
 	entry->body = body;
-	return nc_wire_close(in) < 0 || !nc_line_text_ok(id) ||
-			       !is_body(entry->body, entry->body_size)
+	return in->error < 0 || !nc_line_text_ok(id) || !is_body(entry->body, entry->body_size)
 		       ? -EBADMSG
 		       : 0;
+}
+
+/* What tells how something ended, and may have been told to a recorder before. */
+static int get_end(struct nc_wire_in *in, char id[static NC_RECORD_ID_MAX + 1],
+	struct nc_entry *entry, uint64_t *ret_from)
+{
+	int r = get_texts(in, id, entry);
+
+	*ret_from = nc_wire_get_u64(in);
+	return nc_wire_close(in) < 0 ? -EBADMSG : r;
 }
 
 static int handle_open(struct nc_wire_in *in)
@@ -237,16 +248,19 @@ static int handle_open(struct nc_wire_in *in)
 	struct nc_entry entry = {
 		.from = NC_FROM_WORKER, .kind = NC_RECORD_EXECUTION, .event = "open", .id = id};
 	struct nc_place place = {0};
-	int r = get_entry(in, id, &entry);
+	int r = get_texts(in, id, &entry);
 
-	if (r < 0)
-		return r;
-	nc_reserve_fill(&recorder.reserve);
-	(void)nc_journal_place(&recorder.journal, &place);
-	/* on the list first: what is there and in no line is harmless */
-	if (nc_live_add(&recorder.live, id, &place) < 0)
+	if (nc_wire_close(in) < 0 || r < 0)
 		return -EBADMSG;
-	append_quietly(&entry);
+	nc_reserve_fill(&recorder.reserve);
+	/* one that goes on may have ended already: its worker may not have been told */
+	(void)(recorder.greeted ? nc_journal_place : nc_journal_before)(&recorder.journal, &place);
+	/* on the list first: what is there and in no line is harmless */
+	r = nc_live_add(&recorder.live, id, &place);
+	if (r < 0)
+		return -EBADMSG;
+	if (r > 0)
+		append_quietly(&entry);
 	nc_refused_open(&recorder.refused, id);
 	return 0;
 }
@@ -276,12 +290,46 @@ static void pay(void)
 }
 
 /* Those who died with their worker; not before those that ended are written as they ended. */
-static void lose_own(void)
+static void lose_left(void)
 {
 	pay();
 	if (!nc_owed_first(&recorder.owed))
-		(void)nc_live_lose_own(
+		(void)nc_live_lose_left(
 			&recorder.live, &recorder.journal, &recorder.refused); /* or the next */
+}
+
+/* Once: what dead recorders had open, and nobody has come to us with. */
+static void lose_dead(void)
+{
+	int r = recorder.swept
+			? 0
+			: nc_live_sweep(&recorder.live, &recorder.journal, &recorder.refused);
+
+	if (r < 0)
+		fprintf(stderr, "nacre-recorder: Look for what was lost: %s\n", nc_errno_text(r));
+	recorder.swept = recorder.swept || r >= 0;
+	recorder.live.lost += r > 0 ? (uint32_t)r : 0;
+}
+
+static int handle_hello(struct nc_wire_in *in)
+{
+	uint32_t version = nc_wire_get_u32(in);
+	struct nc_wire_out *out;
+
+	if (nc_wire_close(in) < 0 || version != NC_RECORDWIRE_VERSION)
+		return -EBADMSG;
+	recorder.greeted = true;
+	lose_left();
+	lose_dead();
+	out = begin_reply(NC_RECORD_WELCOME);
+	nc_wire_put_u32(out, NC_RECORDWIRE_VERSION);
+	nc_wire_put_u32(out, recorder.live.lost);
+	recorder.live.lost = 0;
+	nc_wire_put_u64(out, recorder.journal.repairs.cut_bytes);
+	nc_wire_put_u64(out, recorder.journal.repairs.missing_bytes);
+	nc_wire_put_u64(out, nc_journal_next(&recorder.journal));
+	send_reply();
+	return 0;
 }
 
 static int handle_finish(struct nc_wire_in *in)
@@ -294,12 +342,13 @@ static int handle_finish(struct nc_wire_in *in)
 		.is_end = true};
 	struct nc_receipt receipt = {0};
 	struct nc_wire_out *out;
-	int r = get_entry(in, id, &entry);
+	uint64_t from;
+	int r = get_end(in, id, &entry, &from);
 
 	/* what has ended once has ended: nobody gets to tell it another way */
 	if (r < 0 || !nc_live_has(&recorder.live, id))
 		return -EBADMSG;
-	r = nc_owed_has(&recorder.owed, id) ? -EALREADY : append(&entry, &receipt);
+	r = nc_owed_has(&recorder.owed, id) ? -EALREADY : append_once(&entry, from, &receipt);
 	if (r == 0) {
 		nc_live_remove(&recorder.live, id);
 		nc_refused_end(&recorder.refused, id);
@@ -325,13 +374,19 @@ static int handle_note(struct nc_wire_in *in)
 	char event[NC_RECORD_ID_MAX + 1];
 	struct nc_entry entry = {.from = NC_FROM_WORKER, .event = event, .id = ""};
 	uint8_t kind = nc_wire_get_u8(in);
-	int r = get_entry(in, event, &entry);
+	struct nc_receipt receipt = {0};
+	struct nc_wire_out *out;
+	uint64_t from;
+	int r = get_end(in, event, &entry, &from);
 
 	if (r < 0 || kind >= NC_RECORD_KIND_MAX || kind == NC_RECORD_EXECUTION)
 		return -EBADMSG;
 	entry.kind = kind;
 	entry.is_end = is_end(event);
-	append_quietly(&entry);
+	append_or_count(&entry, from, &receipt);
+	out = begin_reply(NC_RECORD_NOTED);
+	nc_wire_put_u64(out, receipt.seq);
+	send_reply();
 	return 0;
 }
 
@@ -407,19 +462,21 @@ static int handle_blob(struct nc_wire_in *in)
 	return 0;
 }
 
+enum when { BEFORE_HELLO = 1, AFTER_HELLO = 2 };
+
 /* Everything that the worker may say, when, and with how many descriptors at most. */
 static const struct {
 	enum nc_record_message type;
-	bool greeted;
+	unsigned int when; /* enum when */
 	size_t max_fds;
 	int (*handle)(struct nc_wire_in *in);
 } requests[] = {
-	{NC_RECORD_HELLO, false, 0, handle_hello},
-	{NC_RECORD_OPEN, true, 0, handle_open},
-	{NC_RECORD_BLOB, true, 1, handle_blob},
-	{NC_RECORD_FINISH, true, 0, handle_finish},
-	{NC_RECORD_NOTE, true, 0, handle_note},
-	{NC_RECORD_PART, true, 1, handle_part},
+	{NC_RECORD_HELLO, BEFORE_HELLO, 0, handle_hello},
+	{NC_RECORD_OPEN, BEFORE_HELLO | AFTER_HELLO, 0, handle_open},
+	{NC_RECORD_BLOB, AFTER_HELLO, 1, handle_blob},
+	{NC_RECORD_FINISH, AFTER_HELLO, 0, handle_finish},
+	{NC_RECORD_NOTE, AFTER_HELLO, 0, handle_note},
+	{NC_RECORD_PART, AFTER_HELLO, 1, handle_part},
 };
 
 static void handle_packet(void)
@@ -433,7 +490,7 @@ static void handle_packet(void)
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
 		if (requests[i].type != in.type)
 			continue;
-		if (requests[i].greeted != recorder.greeted ||
+		if (!(requests[i].when & (recorder.greeted ? AFTER_HELLO : BEFORE_HELLO)) ||
 			requests[i].max_fds < recorder.packet.n_fds || requests[i].handle(&in) < 0)
 			end_worker("a message that breaks the rules");
 		return;
@@ -456,6 +513,12 @@ static void receive(void)
 		recorder.packet.fds[i] = nc_fd_close(recorder.packet.fds[i]);
 }
 
+static void lose_all(void)
+{
+	nc_live_leave(&recorder.live);
+	lose_left();
+}
+
 /* Who calls is the worker now; what the one before had sent was read. */
 static void meet(void)
 {
@@ -466,7 +529,7 @@ static void meet(void)
 	if (fd < 0)
 		return;
 	(void)nc_fd_close(recorder.worker_fd);
-	lose_own();
+	nc_live_leave(&recorder.live);
 	recorder.worker_fd = fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ? nc_fd_close(fd) : fd;
 	recorder.greeted = recorder.reply_waits = false;
 }
@@ -649,8 +712,9 @@ static void serve(void)
 			meet();
 		if (n > 0 && events[3].revents)
 			say_flushed(nc_flusher_take(&recorder.flusher));
-		if (recorder.worker_fd < 0 && recorder.live.count > 0)
-			lose_own();
+		/* with a place it may come again, with those that go on */
+		if (recorder.worker_fd < 0 && recorder.place_fd < 0 && recorder.live.count > 0)
+			lose_all();
 		if (nc_owed_first(&recorder.owed) && nc_clock_ns() >= recorder.pay_ns)
 			pay();
 		nc_refused_tell(&recorder.refused, nc_clock_ns(), write_refused);
@@ -723,11 +787,8 @@ static int start(uint64_t blob_bytes, struct nacre_err *err)
 	r = nc_blobs_open(&recorder.blobs, HISTORY_FD, blob_bytes);
 	if (r == 0)
 		r = nc_live_open(&recorder.live, HISTORY_FD, recorder.journal.run);
-	if (r == 0)
-		r = nc_live_sweep(&recorder.live, &recorder.journal, &recorder.refused);
 	if (r < 0)
 		return nc_err_errno(err, r, "Open the history");
-	recorder.live.lost = (uint32_t)r;
 	recorder.segment = recorder.journal.segment;
 	recorder.sweep_ns = nc_clock_ns() + SWEEP_SECONDS * NC_NS_PER_S;
 	if (recorder.journal.dirty)

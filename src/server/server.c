@@ -249,6 +249,16 @@ static void retire(struct nc_server *server)
 	}
 }
 
+/* Commands that nobody waits for have no time of their own: they may be servers. */
+static void cancel_all(struct nc_server *server, bool idle)
+{
+	if (!idle)
+		nc_log(NC_LOG_WARNING, "Time to stop is over, cancelling",
+			NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
+	nc_jobs_cancel_all(server->jobs);
+	nc_sandboxes_end(server->sandboxes, server->orphaned);
+}
+
 static void end_drain(struct nc_server *server)
 {
 	uint64_t now = nc_clock_ns();
@@ -256,14 +266,14 @@ static void end_drain(struct nc_server *server)
 
 	if (!idle && now < server->drain_until_ns)
 		return;
-	if (!idle && !server->cancelled) {
-		nc_log(NC_LOG_WARNING, "Time to stop is over, cancelling",
-			NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
-		nc_jobs_cancel_all(server->jobs);
+	if (!server->cancelled) {
+		cancel_all(server, idle);
 		server->cancelled = true;
 		server->drain_until_ns = now + CANCELLED_NS;
 		return;
 	}
+	if (nc_sandboxes_count(server->sandboxes) > 0 && now < server->drain_until_ns)
+		return;
 	(void)uv_timer_stop(server->tick);
 	server->setup.stopped(server->setup.context);
 }
@@ -346,6 +356,7 @@ static void on_lost(void *context)
 
 	nc_log(NC_LOG_ERROR, "The spawner has died: answering what is open, and ending");
 	nc_listeners_free(take_ptr(server->listeners));
+	server->orphaned = true;
 	nc_server_drain(server);
 	server->drain_until_ns = nc_clock_ns() + LAST_NS;
 }

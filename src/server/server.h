@@ -109,6 +109,7 @@ struct nc_server {
 	unsigned int quiet_ticks;	/* since the last request, while nothing runs */
 	char token[NC_SHA256_HEX_SIZE]; /* for browsers, see server/gate.h */
 	bool drains, cancelled;
+	bool orphaned; /* the spawner has died */
 };
 
 int nc_server_new(

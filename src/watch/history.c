@@ -36,8 +36,12 @@ static const char schema[] =
 	"CREATE INDEX by_request ON execution (request_id, seq);"
 	"PRAGMA user_version = " INDEX_VERSION ";";
 
+#define RUN_SIZE 64U
+
 enum statement {
 	FIND,
+	WHOSE,
+	TAKE,
 	STORE,
 	BILL,
 	RETIRE,
@@ -51,6 +55,9 @@ enum statement {
 
 static const char *const texts[STATEMENT_MAX] = {
 	[FIND] = "SELECT body, opened FROM execution WHERE id = ?1 AND run = ?2",
+	[WHOSE] = "SELECT run FROM execution WHERE id = ?1 AND (run = ?2 OR status = 'running')"
+		  " ORDER BY run = ?2 DESC LIMIT 1",
+	[TAKE] = "UPDATE execution SET run = ?3 WHERE id = ?1 AND run = ?2",
 	[STORE] = "INSERT OR REPLACE INTO execution VALUES"
 		  " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
 	[BILL] = "UPDATE execution SET wall_seconds = ?3, cpu_seconds = ?4, memory_peak_bytes = ?5,"
@@ -264,6 +271,38 @@ static json_t *find_body(
 	return body ? body : json_object();
 }
 
+/* The run that an execution is kept under: its own, or that of a recorder that died while it ran.
+ */
+static const char *whose(
+	struct nc_history *history, const char *id, const char *run_name, char out[static RUN_SIZE])
+{
+	sqlite3_stmt *statement = use(history, WHOSE);
+	const char *found = NULL;
+
+	bind_text(statement, 1, id);
+	bind_text(statement, 2, run_name);
+	if (sqlite3_step(statement) == SQLITE_ROW)
+		found = (const char *)sqlite3_column_text(statement, 0);
+	(void)snprintf(out, RUN_SIZE, "%s", found ? found : run_name);
+	(void)sqlite3_reset(statement);
+	return out;
+}
+
+/* It goes on with another recorder. */
+static int take_over(struct nc_history *history, const char *id, const char *run_name)
+{
+	char before[RUN_SIZE];
+	sqlite3_stmt *statement;
+
+	if (nc_streq(whose(history, id, run_name, before), run_name))
+		return 0;
+	statement = use(history, TAKE);
+	bind_text(statement, 1, id);
+	bind_text(statement, 2, before);
+	bind_text(statement, 3, run_name);
+	return finish(statement);
+}
+
 static int store(struct nc_history *history, const json_t *line, const char *run_name,
 	const char *opened, const json_t *body, const char *hash)
 {
@@ -312,8 +351,9 @@ static bool has_compiled(const json_t *death)
 static int add_death(
 	struct nc_history *history, const char *id, const char *run_name, const json_t *death)
 {
-	char opened[64] = "";
-	cleanup_json json_t *body = find_body(history, id, run_name, opened, sizeof(opened));
+	char opened[64] = "", run_kept[RUN_SIZE];
+	const char *kept = whose(history, id, run_name, run_kept);
+	cleanup_json json_t *body = find_body(history, id, kept, opened, sizeof(opened));
 	const char *status = text_of(body, "status");
 	double peak = number_of(death, "memory_peak_bytes");
 	cleanup_free char *text = NULL;
@@ -340,7 +380,7 @@ static int add_death(
 		return -ENOMEM;
 	statement = use(history, BILL);
 	bind_text(statement, 1, id);
-	bind_text(statement, 2, run_name);
+	bind_text(statement, 2, kept);
 	bind_number(statement, 3, body, "wall_seconds");
 	bind_number(statement, 4, body, "cpu_seconds");
 	bind_number(statement, 5, body, "memory_peak_bytes");
@@ -374,13 +414,16 @@ static int add_line(struct nc_history *history, const char *text, size_t size)
 	/* told by another recorder, about one that had died */
 	if (nc_streq(event, "lost") && text_of(told, "run"))
 		run_name = text_of(told, "run");
+	if (nc_streq(event, "open") && take_over(history, id, run_name) < 0)
+		return -EIO;
 	body = find_body(history, id, run_name, opened, sizeof(opened));
 	if (nc_streq(event, "finish"))
 		(void)json_object_del(body, "denials"); /* its worker has told */
 	if (json_object_update(body, (json_t *)(uintptr_t)told) < 0)
 		return -ENOMEM;
 	if (nc_streq(event, "open")) {
-		(void)snprintf(opened, sizeof(opened), "%s", text_of(line, "time"));
+		if (!opened[0])
+			(void)snprintf(opened, sizeof(opened), "%s", text_of(line, "time"));
 		(void)json_object_set_new(body, "status", json_string("running"));
 	}
 	nc_sha256(text, size, digest);

@@ -60,16 +60,26 @@ static int send_message(
 	return r == -ECONNRESET ? -EPIPE : r;
 }
 
-int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err)
+void nc_record_take(struct nc_record *record, int fd)
+{
+	*record = (struct nc_record){.fd = fd, .mail = record->mail};
+}
+
+int nc_record_greet(struct nc_record *record, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 	int r;
 
-	*record = (struct nc_record){.fd = fd, .mail = record->mail};
 	nc_wire_begin(&out, NC_RECORD_HELLO);
 	nc_wire_put_u32(&out, NC_RECORDWIRE_VERSION);
 	r = send_message(record, &out, NULL, 0, true);
 	return r < 0 ? nc_err_errno(err, r, "Greet the recorder") : 0;
+}
+
+int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err)
+{
+	nc_record_take(record, fd);
+	return nc_record_greet(record, err);
 }
 
 void nc_record_done(struct nc_record *record)
@@ -79,10 +89,9 @@ void nc_record_done(struct nc_record *record)
 	record->fd = nc_fd_close(record->fd);
 }
 
-static int send_entry(struct nc_record *record, enum nc_record_message type, int kind,
-	const char *id, const char *body)
+static int send_entry(struct nc_record *record, struct nc_wire_out *out, const char *id,
+	const char *body, const uint64_t *from, bool asks)
 {
-	cleanup_wire_out struct nc_wire_out out = {0};
 	size_t size = strlen(body);
 
 	/* the recorder would not listen to us any more */
@@ -90,28 +99,37 @@ static int send_entry(struct nc_record *record, enum nc_record_message type, int
 		return -EINVAL;
 	if (size > NC_RECORD_BODY_MAX)
 		return -EMSGSIZE;
-	nc_wire_begin(&out, (uint16_t)type);
-	if (type == NC_RECORD_NOTE)
-		nc_wire_put_u8(&out, (uint8_t)kind);
-	nc_wire_put_text(&out, id);
-	nc_wire_put_bytes(&out, body, size);
-	return send_message(record, &out, NULL, 0, type == NC_RECORD_FINISH);
+	nc_wire_put_text(out, id);
+	nc_wire_put_bytes(out, body, size);
+	if (from)
+		nc_wire_put_u64(out, *from);
+	return send_message(record, out, NULL, 0, asks);
 }
 
 int nc_record_open(struct nc_record *record, const char *id, const char *body)
 {
-	return send_entry(record, NC_RECORD_OPEN, 0, id, body);
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_RECORD_OPEN);
+	return send_entry(record, &out, id, body, NULL, false);
 }
 
-int nc_record_finish(struct nc_record *record, const char *id, const char *body)
+int nc_record_finish(struct nc_record *record, const char *id, const char *body, uint64_t from)
 {
-	return send_entry(record, NC_RECORD_FINISH, 0, id, body);
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_RECORD_FINISH);
+	return send_entry(record, &out, id, body, &from, true);
 }
 
-int nc_record_note(
-	struct nc_record *record, enum nc_record_kind kind, const char *event, const char *body)
+int nc_record_note(struct nc_record *record, enum nc_record_kind kind, const char *event,
+	const char *body, uint64_t from)
 {
-	return send_entry(record, NC_RECORD_NOTE, (int)kind, event, body);
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_RECORD_NOTE);
+	nc_wire_put_u8(&out, (uint8_t)kind);
+	return send_entry(record, &out, event, body, &from, true);
 }
 
 int nc_record_blob_fd(struct nc_record *record, int memory_fd)
@@ -185,6 +203,9 @@ static int read_event(struct nc_wire_in *in, struct nc_record_event *event)
 		event->lost = nc_wire_get_u32(in);
 		event->cut_bytes = nc_wire_get_u64(in);
 		event->missing_bytes = nc_wire_get_u64(in);
+		event->seq = nc_wire_get_u64(in);
+	} else if (in->type == NC_RECORD_NOTED) {
+		event->seq = nc_wire_get_u64(in);
 	} else if (in->type == NC_RECORD_DIGEST || in->type == NC_RECORD_RECEIPT) {
 		event->error = -(int)nc_wire_get_u32(in);
 		if (in->type == NC_RECORD_RECEIPT)
@@ -256,7 +277,7 @@ int nc_record_finish_wait(struct nc_record *record, const char *id, const char *
 	struct nc_record_event *ret_receipt, struct nacre_err *err)
 {
 	struct nc_record_event event;
-	int r = nc_record_finish(record, id, body);
+	int r = nc_record_finish(record, id, body, 0);
 
 	if (r == 0)
 		r = nc_record_wait(record, &event);

@@ -27,12 +27,12 @@ struct nc_record {
 };
 
 struct nc_record_event {
-	enum nc_record_message type; /* WELCOME, DIGEST or RECEIPT */
+	enum nc_record_message type; /* WELCOME, DIGEST, RECEIPT or NOTED */
 	int error;		     /* 0, or what the recorder met: -ENOSPC, -EFBIG */
 	uint32_t lost;		/* WELCOME: executions of a run that died, recorded as lost now */
 	uint64_t cut_bytes;	/* WELCOME: an unfinished line was cut off */
 	uint64_t missing_bytes; /* WELCOME: written once, and gone */
-	uint64_t seq;		/* RECEIPT */
+	uint64_t seq;		/* of the line; WELCOME: of the next one; 0: none */
 	unsigned char hash[NC_SHA256_SIZE]; /* RECEIPT: of the line; DIGEST: of the blob */
 };
 
@@ -49,17 +49,25 @@ bool nc_record_is_full(int state_fd);
 int nc_record_start(struct nc_record *record, int fd, struct nacre_err *err);
 void nc_record_done(struct nc_record *record);
 
+/* The two halves of it. What is opened between them goes on: it was begun with a recorder that is
+ * gone. */
+void nc_record_take(struct nc_record *record, int fd);
+int nc_record_greet(struct nc_record *record, struct nacre_err *err);
+
 #define cleanup_record nc_cleanup(nc_record_done)
 
 /*
  * An execution begins, ends; something is noted. body is a JSON object. What has begun must end
- * once, and what is finished gets a receipt. id and event: see nc_line_text_ok(). -EAGAIN: read the
- * answers first; -EPIPE: the recorder is gone; -EMSGSIZE; -EINVAL.
+ * once; what is finished gets a receipt, and a note is answered too. id and event: see
+ * nc_line_text_ok(). -EAGAIN: read the answers first; -EPIPE: the recorder is gone; -EMSGSIZE;
+ * -EINVAL.
  */
+/* from: 0; or, of what a recorder that is gone was told and has not answered, the number that its
+ * line has at least. If it is written it is not written again. */
 int nc_record_open(struct nc_record *record, const char *id, const char *body);
-int nc_record_finish(struct nc_record *record, const char *id, const char *body);
-int nc_record_note(
-	struct nc_record *record, enum nc_record_kind kind, const char *event, const char *body);
+int nc_record_finish(struct nc_record *record, const char *id, const char *body, uint64_t from);
+int nc_record_note(struct nc_record *record, enum nc_record_kind kind, const char *event,
+	const char *body, uint64_t from);
 
 /* Bytes to keep; the answer is their digest. Long ones travel in memory that is sealed. */
 int nc_record_blob(struct nc_record *record, const void *data, size_t size);

@@ -15,10 +15,10 @@ import subprocess
 from conftest import BUILD
 from wire import message, text
 
-VERSION = 4
+VERSION = 5
 HELLO, OPEN, BLOB, FINISH, NOTE, PART = range(1, 7)
 BORN, DIED = 51, 52
-WELCOME, DIGEST, RECEIPT = 101, 102, 103
+WELCOME, DIGEST, RECEIPT, NOTED = range(101, 105)
 EXECUTION, SECURITY, PERFORMANCE, AUDIT = range(4)
 CALL, LIMIT = range(2)
 OWNER = 0x70000000 - 2 if os.geteuid() == 0 else os.geteuid()
@@ -91,14 +91,14 @@ def greeting(version=VERSION):
     return message(HELLO, struct.pack("<I", version))
 
 
-def entry(kind, name, body):
+def entry(kind, name, body, since=0):
     body = body if isinstance(body, bytes) else json.dumps(body, separators=(",", ":")).encode()
-    return message(kind, text(name.encode()) + text(body))
+    return message(kind, text(name.encode()) + text(body) + (struct.pack("<Q", since) if kind == FINISH else b""))
 
 
-def note(kind, event, body):
+def note(kind, event, body, since=0):
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return message(NOTE, struct.pack("<B", kind) + text(event.encode()) + text(body))
+    return message(NOTE, struct.pack("<B", kind) + text(event.encode()) + text(body) + struct.pack("<Q", since))
 
 
 def blob(data):
@@ -155,11 +155,14 @@ class Recorder:
         self.socket = ours
         self.socket.settimeout(self.patience)
         if hello:
-            self.send(greeting())
-            kind, body = self.receive()
-            assert kind == WELCOME, (kind, body)
-            version, self.lost, self.cut, self.missing = struct.unpack("<IIQQ", body)
-            assert version == VERSION
+            self.greet()
+
+    def greet(self):
+        self.send(greeting())
+        kind, body = self.receive()
+        assert kind == WELCOME, (kind, body)
+        version, self.lost, self.cut, self.missing, self.seq = struct.unpack("<IIQQQ", body)
+        assert version == VERSION
 
     def call(self, hello=True):
         """The next worker comes in."""
@@ -186,6 +189,13 @@ class Recorder:
         except ConnectionResetError:
             return 0, b""
         return (struct.unpack("<H", data[2:4])[0], data[8:]) if data else (0, b"")
+
+    def note(self, *what, **more):
+        """Notes it: the number of its line."""
+        self.send(note(*what, **more))
+        kind, body = self.receive()
+        assert kind == NOTED, (kind, body)
+        return struct.unpack("<Q", body)[0]
 
     def receipt(self):
         kind, body = self.receive()

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 
 import pytest
@@ -250,6 +251,52 @@ def test_what_ends_between_two_daemons(tmp_path):
         assert now['nacre_commands_total{status="error"}'] == 5
         assert now["nacre_command_cpu_seconds_total"] == pytest.approx(sum(cpu(one["usage"]) for one in ended), abs=1e-6)
         assert [len(lines_of(daemon, one)) for one in running] == [1] * 5
+
+
+@pytest.mark.parametrize("waits", (False, True))
+def test_a_daemon_that_stops_settles_commands(tmp_path, waits):
+    """They are recorded as they ended, with what the spawner says that they used; those of a client that waits have their time first."""
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "serve.yaml").write_text("drain_seconds: 2\n")
+    with Daemon(tmp_path, config=tmp_path / "config") as daemon:
+        boxes = [Sandbox(daemon) for _ in range(3)]
+        running = [box.run(f"{PROBE}\nwhile :; do :; done", background=True)["id"] for box in boxes]
+        if waits:
+            reply = threading.Thread(target=lambda: replies.append(boxes[0].run("while :; do :; done")))
+            replies = []
+            reply.start()
+        time.sleep(1.5)
+        began = time.monotonic()
+        os.kill(daemon.pid, signal.SIGTERM)
+        assert daemon.process.wait(timeout=30) == 0
+        assert (2 if waits else 0) <= time.monotonic() - began < (8 if waits else 2)
+        if waits:
+            reply.join()
+            assert replies[0]["status"] == "cancelled" and cpu(replies[0]["usage"]) > 0.1, replies
+    lines = journal(daemon)
+    died = [(line["body"]["wall_ns"], line["body"]["cpu_us"]) for line in lines if line["event"] == "died"]
+    for command in running:
+        (line,) = [line["body"] for line in lines if line["event"] == "sandbox.command" and line["body"]["id"] == command]
+        assert line["status"] == "cancelled" and cpu(line["usage"]) > 0.1 and line["alerts"], line
+        assert (round(line["usage"]["wall_seconds"] * 1e9), round(cpu(line["usage"]) * 1e6)) in died
+        assert [line["event"] for line in lines if line["kind"] == "security" and line["body"]["id"] == command] == ["alert"]
+    assert {line["body"]["id"] for line in lines if line["event"] == "sandbox.gone"} == {box.id for box in boxes}
+
+
+def test_a_spawner_that_is_killed_lets_no_command_off(tmp_path):
+    """Nobody tells their end: what was told of them last is the bill."""
+    with Daemon(tmp_path, respawn=True) as daemon:
+        box = Sandbox(daemon)
+        running = box.run(f"{PROBE}\nwhile :; do :; done", background=True)["id"]
+        time.sleep(3)
+        spawner = int(re.search(r"^PPid:\s+(\d+)", open(f"/proc/{daemon.pid}/status").read(), re.M).group(1))
+        os.kill(spawner, signal.SIGKILL)
+        found = lines_of(daemon, running, 2, seconds=20)
+        assert sorted(entry["event"] for entry in found) == ["alert", "sandbox.command"], found
+        line = next(body(entry) for entry in found if entry["event"] == "sandbox.command")
+        assert line["status"] == "lost" and cpu(line["usage"]) > 1 and line["usage"]["wall_seconds"] > 2.5, line
+        assert {alert["id"] for alert in line["alerts"]} >= {"wall_kinds"} and line["denials"]
+        assert [body(entry)["id"] for entry in journal(daemon) if entry["event"] == "sandbox.gone"] == [box.id]
 
 
 def test_a_cached_reply_is_paid_once(daemon):

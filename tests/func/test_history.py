@@ -46,8 +46,8 @@ def filled(history):
         recorder.finish("ex_2", status="timeout", signal=9)
         recorder.open("ex_3", language="python")
         recorder.finish("ex_3", status="error", exit_code=1)
-        recorder.send(note(SECURITY, "denied", {"call": "mount"}))
-        recorder.send(note(PERFORMANCE, "pool", {"ready": 3}))
+        recorder.note(SECURITY, "denied", {"call": "mount"})
+        recorder.note(PERFORMANCE, "pool", {"ready": 3})
         recorder.open("ex_4", language="c")
         recorder.keep(b"")
         yield recorder

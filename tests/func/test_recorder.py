@@ -49,7 +49,7 @@ def test_an_execution_is_a_chain_of_lines(history, audit):
         assert code == 0
         recorder.open("ex_1", language="python", code_sha256=digest)
         recorder.witness.send(birth(7, 1000, name=b"ex_1"))
-        recorder.send(note(SECURITY, "denied", {"call": "mount"}))
+        recorder.note(SECURITY, "denied", {"call": "mount"})
         assert recorder.finish("ex_1", status="success", labels={"a": "é"})[:2][0] == 0
         recorder.witness.send(death(7, memory=12345, name=b'no id"'))
         assert recorder.end() == (0, "")
@@ -234,8 +234,9 @@ def test_a_worker_that_breaks_the_rules_is_not_listened_to(history, audit, name)
     check_chain(history)
 
 
-@pytest.mark.parametrize("packet", [message(OPEN, text(b"a") + text(b"{}")), greeting(VERSION + 1), message(HELLO)])
-def test_nothing_is_heard_before_a_greeting(history, packet):
+@pytest.mark.parametrize("packet", [entry(FINISH, "a", {}), note(SECURITY, "denied", {}), blob(b"x"), entry(OPEN, "a b", {}), greeting(VERSION + 1), message(HELLO)])
+def test_little_is_heard_before_a_greeting(history, packet):
+    """Only what goes on."""
     with Recorder(history, hello=False) as recorder:
         recorder.send(packet)
         assert recorder.receive()[0] == 0
@@ -355,6 +356,77 @@ def test_the_next_recorder_tells_what_was_lost(history, audit):
     with Recorder(history) as third:
         assert third.lost == 0
     assert audit()["ok"]
+
+
+def test_a_worker_whose_recorder_died_goes_on(history, audit):
+    """It names what it has open, and says again what was not answered: nothing is lost, and nothing is written twice."""
+    first = Recorder(history)
+    for name in ("ex_runs", "ex_written", "ex_gone"):
+        first.open(name, language="python")
+    since = first.note(SECURITY, "denied", {"n": 1}) + 1
+    first.send(entry(FINISH, "ex_written", {"status": "success"}))
+    first.send(note(SECURITY, "denied", {"n": 1}))  # the same again
+    until = time.monotonic() + 10
+    while len(lines(history)) < 6:  # written, and the answers are not read
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    written = segments(history)[-1].read_bytes().splitlines()[4]
+    first.kill()
+    with Recorder(history, hello=False) as second:
+        for name in ("ex_runs", "ex_written", "ex_unheard"):
+            second.open(name)
+        second.greet()
+        assert second.lost == 1  # ex_gone, which nobody names
+        assert second.note(SECURITY, "denied", {"n": 1}, since=since) == 6  # that it was
+        assert second.note(SECURITY, "denied", {"n": 2}, since=since) > 6
+        assert second.note(SECURITY, "denied", {"n": 1}) > 7  # another one
+        second.send(entry(FINISH, "ex_written", {"status": "success"}, since=since))
+        assert second.receipt() == (0, 5, hashlib.sha256(written).hexdigest())
+        assert second.finish("ex_runs", status="success")[0] == second.finish("ex_unheard", status="success")[0] == 0
+        second.send(entry(FINISH, "ex_written", {"status": "success"}))  # it has ended for good
+        assert second.receive()[0] == 0
+    ends = [(line["event"], line["id"]) for line in lines(history) if line["event"] in ("finish", "lost")]
+    assert sorted(ends) == [("finish", "ex_runs"), ("finish", "ex_unheard"), ("finish", "ex_written"), ("lost", "ex_gone")]
+    assert [line["body"]["n"] for line in lines(history) if line["event"] == "denied"] == [1, 1, 2, 1]
+    assert audit()["ok"] and not list((history / "live").iterdir())
+
+
+def test_a_worker_that_dies_with_its_recorder_loses_once(history, audit):
+    """What was written but not answered has ended; nobody comes for it."""
+    first = Recorder(history)
+    first.open("ex_runs")
+    assert first.run("ex_ended", status="success")[0] == 0
+    first.open("ex_written")
+    first.send(entry(FINISH, "ex_written", {"status": "success"}))
+    while len(lines(history)) < 5:
+        time.sleep(0.01)
+    first.kill()
+    second = Recorder(history, hello=False)  # its worker names it and dies with it
+    second.open("ex_written")
+    second.greet()
+    second.kill()
+    with Recorder(history) as third:
+        assert third.lost == 0
+    assert [(line["event"], line["id"]) for line in lines(history) if line["event"] in ("finish", "lost")] == \
+        [("finish", "ex_ended"), ("finish", "ex_written"), ("lost", "ex_runs")]
+    assert audit()["ok"]
+
+
+def test_a_worker_that_calls_again_loses_nothing(history, audit):
+    """Its recorder lives, and did not answer in time."""
+    with Recorder(history, place=True) as recorder:
+        for name in ("ex_1", "ex_2"):
+            recorder.open(name)
+        recorder.socket.close()
+        time.sleep(0.2)
+        recorder.call(hello=False)
+        recorder.open("ex_2")
+        recorder.greet()
+        assert recorder.lost == 1
+        assert recorder.finish("ex_2", status="success")[0] == 0
+        assert recorder.end() == (0, "")
+    found = [(line["event"], line["id"]) for line in lines(history)]
+    assert found == [("open", "ex_1"), ("open", "ex_2"), ("lost", "ex_1"), ("finish", "ex_2")] and audit()["ok"]
 
 
 def test_a_recorder_that_lives_loses_nothing_to_others(history):

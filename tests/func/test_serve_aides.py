@@ -16,6 +16,7 @@ from serving import Daemon, descriptors
 from test_network import host  # noqa: F401: a fixture
 from test_network_terms import fetch
 from test_sandboxes import Sandbox
+from test_serve_bills import journal
 
 ALL = ("recorder", "egress", "archive", "analyst", "courier", "exporter")
 
@@ -130,10 +131,36 @@ def test_nothing_is_lost_while_the_recorder_dies(tmp_path):
         known = set()
         rows = daemon.get("/v1/history?limit=1000").json()["executions"]
         while rows:
-            known |= {row["id"] for row in rows if row["status"] != "lost"}
+            assert not {row["id"] for row in rows} & known  # each of them once
+            known |= {row["id"] for row in rows}
+            assert "lost" not in {row["status"] for row in rows}
             rows = daemon.get(f"/v1/history?limit=1000&before={rows[-1]['seq']}").json()["executions"]
         assert not set(answered) - known
         assert daemon.get("/v1/audit/verify").json()["ok"]
+
+
+def test_what_the_recorder_had_not_read_is_recorded_once(tmp_path):
+    """It is killed with mail in its socket, and while something runs: the next one has all of it, and nothing twice or as lost."""
+    with Daemon(tmp_path) as daemon:
+        box = Sandbox(daemon)
+        runs = daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 4"}).json()["id"]
+        ends = daemon.post("/v1/jobs", {"language": "shell", "code": "sleep 1"}).json()["id"]
+        commands = [box.run(f"sleep 0.{n}; exit {n}", background=True)["id"] for n in range(1, 8)]
+        time.sleep(0.3)
+        victim = daemon.aides()["recorder"]
+        os.kill(victim, signal.SIGSTOP)
+        told = [box.wait(command) for command in commands]
+        time.sleep(1)  # the execution has ended as well, and waits for its receipt
+        os.kill(victim, signal.SIGKILL)
+        assert [one["exit_code"] for one in told] == list(range(1, 8))
+        for job in (ends, runs):
+            reply = daemon.get(f"/v1/jobs/{job}/wait?timeout=40", timeout=60).json()["reply"]
+            assert reply["status"] == "success" and reply["receipt"]["seq"], reply
+        rows = daemon.get("/v1/history").json()["executions"]
+        assert sorted((row["id"], row["status"]) for row in rows) == sorted([(ends, "success"), (runs, "success")])
+        lines = journal(daemon)
+        assert sorted(line["body"]["id"] for line in lines if line["event"] == "sandbox.command") == sorted(commands)
+        assert len([line for line in lines if line["event"] in ("finish", "lost")]) == 2 and daemon.get("/v1/audit/verify").json()["ok"]
 
 
 def test_nothing_is_begun_without_a_recorder(tmp_path):

@@ -41,6 +41,16 @@ def test_requests_are_those_of_their_schema():
     assert OPENAPI["components"]["schemas"]["ExecutionRequest"] == schema
 
 
+def test_statuses_are_those_that_there_are():
+    """The ones that the code gives, in both documents."""
+    told = re.search(r"^\| `status` \| why it ended: (.*) \|$", (ROOT / "docs/requests.md").read_text(), re.M).group(1)
+    told = set(re.sub(r" \([^)]*\)", "", told).split(", "))
+    lists = [set(json.loads(found)) for found in re.findall(r'"enum": (\[[^]]*"cpu_limit"[^]]*\])', json.dumps(OPENAPI))]
+    source = "".join(path.read_text() for folder in ("box", "engine", "recorder", "server") for path in (ROOT / "src" / folder).glob("*.c"))
+    assert lists == [told]
+    assert not [status for status in told if f'"{status}"' not in source and f'\\"{status}\\"' not in source]
+
+
 def test_it_is_an_openapi_document():
     assert OPENAPI["openapi"].startswith("3.1.")
     text = json.dumps(OPENAPI)

@@ -10,6 +10,8 @@ import pytest
 
 from conftest import NACRE
 from serving import Daemon
+from test_commands_account import cpu, journal
+from test_sandboxes import Sandbox
 
 
 @pytest.mark.parametrize("above", (False, True))
@@ -45,7 +47,8 @@ def test_what_takes_no_body_takes_an_empty_object(tmp_path):
 def test_a_second_signal_ends_it_at_once_and_well(tmp_path, respawn):
     with Daemon(tmp_path, respawn=respawn) as daemon:
         job = daemon.post("/v1/jobs", {"language": "python", "code": "import time; time.sleep(60)"}).json()["id"]
-        time.sleep(1)
+        command = Sandbox(daemon).run("while :; do :; done", background=True)["id"]
+        time.sleep(2.5)
         began = time.monotonic()
         os.kill(daemon.process.pid, signal.SIGTERM)
         daemon.wait_for_log("Stopping")
@@ -54,3 +57,5 @@ def test_a_second_signal_ends_it_at_once_and_well(tmp_path, respawn):
         assert time.monotonic() - began < 10
     past = subprocess.run([NACRE, "history", "show", job], env=daemon.env, capture_output=True, text=True, timeout=30)
     assert re.search(r"lost|cancelled", past.stdout), past.stdout + past.stderr
+    (line,) = [line["body"] for line in journal(daemon) if line["event"] == "sandbox.command"]
+    assert line["id"] == command and line["status"] in ("lost", "cancelled") and cpu(line["usage"]) > 1, line  # as it was told last

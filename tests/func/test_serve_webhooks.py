@@ -27,14 +27,14 @@ class Receiver(http.server.ThreadingHTTPServer):
 
     def __init__(self, failures):
         receiver = self
-        self.got, self.failures = [], failures
+        self.got, self.failures, self.says = [], failures, {}  # path -> status
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 receiver.got.append((self.path, dict(self.headers), body))
                 receiver.failures -= 1
-                self.send_response(503 if receiver.failures >= 0 else 204)
+                self.send_response(receiver.says.get(self.path, 503 if receiver.failures >= 0 else 204))
                 self.end_headers()
 
             def log_message(self, *_):
@@ -144,6 +144,22 @@ def test_one_that_hangs_delays_nobody(tmp_path):
     while any(lives(pid) for pid in pids):
         assert time.monotonic() < until
         time.sleep(0.1)
+    receiver.shutdown()
+
+
+def test_what_is_refused_for_good_is_not_tried_again(tmp_path):
+    """An answer 4xx ends the tries, but for 408 and 429."""
+    receiver = Receiver(failures=0)
+    receiver.says = {"/400": 400, "/404": 404, "/408": 408, "/429": 429}
+    config = configured(tmp_path, *(f"http://127.0.0.1:{receiver.server_port}{path}" for path in receiver.says))
+    with Daemon(tmp_path, config=config) as daemon:
+        intrude(daemon)
+        until = time.monotonic() + 20
+        while [path for path, _, _ in receiver.got].count("/429") < 3:  # after 1 and 2 s more
+            assert time.monotonic() < until, receiver.got
+            time.sleep(0.1)
+        paths = [path for path, _, _ in receiver.got]
+        assert paths.count("/400") == paths.count("/404") == 1 and paths.count("/408") >= 2, paths
     receiver.shutdown()
 
 

@@ -64,7 +64,7 @@ static void an_execution_gets_its_receipt(void **state)
 	assert_int_equal(event.type, NC_RECORD_WELCOME);
 	assert_int_equal(event.lost, 0);
 	assert_int_equal(nc_record_open(&record, "ex_1", "{\"language\":\"python\"}"), 0);
-	assert_int_equal(nc_record_note(&record, NC_RECORD_SECURITY, "denied", "{}"), 0);
+	assert_int_equal(nc_record_note(&record, NC_RECORD_SECURITY, "denied", "{}", 0), 0);
 	assert_int_equal(
 		nc_record_finish_wait(&record, "ex_1", "{\"status\":\"success\"}", &event, &err),
 		0);
