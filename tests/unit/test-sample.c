@@ -91,6 +91,7 @@ static pid_t start_family(size_t size)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
+		pid_t parent = getpid();
 		char *memory = mmap(
 			NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -101,6 +102,8 @@ static pid_t start_family(size_t size)
 			if (fork() > 0)
 				continue;
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != parent) /* it was killed before that was said */
+				_exit(1);
 			for (;;)
 				(void)pause();
 		}
