@@ -5,8 +5,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/fd.h"
+#include "base/pidfd.h"
 #include "base/wire.h"
 
 #define CALL 1U
@@ -16,6 +18,25 @@ int nc_meeting_new(int ends[static 2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0
 		       ? -errno
 		       : 0;
+}
+
+int nc_meeting_fork(int type, int *ret_fd, int *ret_pidfd, struct nacre_err *err)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) < 0)
+		return nc_err_errno(err, -errno, "Make a socket pair");
+	pid = fork();
+	(void)close(pid == 0 ? ends[0] : ends[1]);
+	if (pid < 0) {
+		(void)close(ends[0]);
+		return nc_err_errno(err, -errno, "Fork");
+	}
+	*ret_fd = pid == 0 ? ends[1] : ends[0];
+	if (pid > 0)
+		*ret_pidfd = nc_pidfd_open(pid);
+	return pid == 0;
 }
 
 int nc_meeting_call(int place_fd, int type)

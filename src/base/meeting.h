@@ -10,6 +10,14 @@
 #ifndef NC_MEETING_H
 #define NC_MEETING_H
 
+#include "base/error.h"
+
+/*
+ * Forks somebody to talk with, on a fresh pair of this type (SOCK_STREAM, SOCK_SEQPACKET). 1 in the
+ * child, 0 in its parent, who has its pidfd; each with an end of its own. -errno with err.
+ */
+int nc_meeting_fork(int type, int *ret_fd, int *ret_pidfd, struct nacre_err *err);
+
 /* A new place: ends[0] is for those who call, ends[1] for the one who stays. 0 or -errno. */
 int nc_meeting_new(int ends[static 2]);
 

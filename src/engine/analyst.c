@@ -18,7 +18,6 @@
 
 #include "base/fd.h"
 #include "base/meeting.h"
-#include "base/pidfd.h"
 #include "base/text.h"
 #include "base/wire.h"
 #include "engine/study.h"
@@ -329,20 +328,10 @@ _Noreturn static void be_analyst(int place_fd, bool ranges)
 
 int nc_analyst_start(int place_fd, bool ranges, int *ret_pidfd, struct nacre_err *err)
 {
-	int ends[2];
-	pid_t pid;
-
 	/* its first connection, which nobody uses */
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	pid = fork();
-	if (pid == 0)
+	int fd, r = nc_meeting_fork(SOCK_SEQPACKET, &fd, ret_pidfd, err);
+
+	if (r > 0)
 		be_analyst(place_fd, ranges);
-	(void)close(ends[1]);
-	if (pid < 0) {
-		(void)close(ends[0]);
-		return nc_err_errno(err, -errno, "Fork");
-	}
-	*ret_pidfd = nc_pidfd_open(pid);
-	return ends[0];
+	return r < 0 ? r : fd;
 }

@@ -393,17 +393,14 @@ _Noreturn static void be_archivist(struct archivist *me, int state_fd, int index
 int nc_archive_start(int index_fd, int place_fd, int *ret_pidfd, struct nacre_err *err)
 {
 	struct archivist me = {0};
-	int ends[2], state_fd = -EBADF;
-	pid_t pid;
+	int fd, r, state_fd = -EBADF;
 
 	me.history_fd = nc_history_dir(NULL, &state_fd, err);
 	if (me.history_fd < 0)
 		return me.history_fd;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	pid = fork();
-	if (pid == 0) {
-		int fds[] = {ends[1], place_fd, me.history_fd, state_fd, index_fd};
+	r = nc_meeting_fork(SOCK_STREAM, &fd, ret_pidfd, err);
+	if (r > 0) {
+		int fds[] = {fd, place_fd, me.history_fd, state_fd, index_fd};
 
 		if (keep_only(fds, sizeof(fds) / sizeof(fds[0])) < 0)
 			_exit(125);
@@ -412,13 +409,7 @@ int nc_archive_start(int index_fd, int place_fd, int *ret_pidfd, struct nacre_er
 		me.history_fd = fds[2];
 		be_archivist(&me, fds[3], fds[4]);
 	}
-	(void)close(ends[1]);
 	(void)close(me.history_fd);
 	(void)close(state_fd);
-	if (pid < 0) {
-		(void)close(ends[0]);
-		return nc_err_errno(err, -errno, "Fork");
-	}
-	*ret_pidfd = nc_pidfd_open(pid);
-	return ends[0];
+	return r < 0 ? r : fd;
 }

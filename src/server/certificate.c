@@ -18,7 +18,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/meeting.h"
-#include "base/pidfd.h"
 #include "base/wire.h"
 #include "kernel/caps.h"
 #include "kernel/fence.h"
@@ -167,21 +166,11 @@ _Noreturn static void be_certifier(
 int nc_certifier_start(const struct nc_certificate_paths *paths, int place_fd, bool ranges,
 	int *ret_pidfd, struct nacre_err *err)
 {
-	int ends[2];
-	pid_t pid;
+	int fd, r = nc_meeting_fork(SOCK_SEQPACKET, &fd, ret_pidfd, err);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	pid = fork();
-	if (pid == 0)
-		be_certifier(paths, ends[1], place_fd, ranges);
-	(void)close(ends[1]);
-	if (pid < 0) {
-		(void)close(ends[0]);
-		return nc_err_errno(err, -errno, "Fork");
-	}
-	*ret_pidfd = nc_pidfd_open(pid);
-	return ends[0];
+	if (r > 0)
+		be_certifier(paths, fd, place_fd, ranges);
+	return r < 0 ? r : fd;
 }
 
 /* ---- both ---- */

@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/meeting.h"
 #include "base/path.h"
-#include "base/pidfd.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
@@ -263,26 +262,16 @@ int nc_courier_start(const struct nc_value *webhooks, int dir_fd, int place_fd, 
 	int *ret_pidfd, struct nacre_err *err)
 {
 	unsigned char key[NC_SHA256_SIZE];
-	int ends[2], r;
-	pid_t pid;
+	int fd, r;
 
 	if (webhooks->n_list > NC_COURIER_WEBHOOKS_MAX)
 		return nc_err_set(err, -E2BIG, "serve.yaml:%u: webhooks: at most %u addresses",
 			webhooks->line, NC_COURIER_WEBHOOKS_MAX);
 	r = get_key(dir_fd, key, err);
-	if (r < 0)
-		return r;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	pid = fork();
-	if (pid == 0)
-		be_courier(ends[1], place_fd, webhooks, key, ranges);
+	if (r == 0)
+		r = nc_meeting_fork(SOCK_SEQPACKET, &fd, ret_pidfd, err);
+	if (r > 0)
+		be_courier(fd, place_fd, webhooks, key, ranges);
 	explicit_bzero(key, sizeof(key));
-	(void)close(ends[1]);
-	if (pid < 0) {
-		(void)close(ends[0]);
-		return nc_err_errno(err, -errno, "Fork");
-	}
-	*ret_pidfd = nc_pidfd_open(pid);
-	return ends[0];
+	return r < 0 ? r : fd;
 }

@@ -12,7 +12,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/meeting.h"
-#include "base/pidfd.h"
 #include "server/courier.h"
 #include "server/dial.h"
 
@@ -95,19 +94,9 @@ _Noreturn static void be_exporter(
 int nc_exporter_start(const struct nc_tracing_values *tracing, int place_fd, bool ranges,
 	int *ret_pidfd, struct nacre_err *err)
 {
-	int ends[2];
-	pid_t pid;
+	int fd, r = nc_meeting_fork(SOCK_SEQPACKET, &fd, ret_pidfd, err);
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-		return nc_err_errno(err, -errno, "Make a socket pair");
-	pid = fork();
-	if (pid == 0)
-		be_exporter(ends[1], place_fd, tracing, ranges);
-	(void)close(ends[1]);
-	if (pid < 0) {
-		(void)close(ends[0]);
-		return nc_err_errno(err, -errno, "Fork");
-	}
-	*ret_pidfd = nc_pidfd_open(pid);
-	return ends[0];
+	if (r > 0)
+		be_exporter(fd, place_fd, tracing, ranges);
+	return r < 0 ? r : fd;
 }
