@@ -380,7 +380,8 @@ static void test_end_comes_back(void **state)
 
 static void test_more_denials_than_are_kept_are_refused(void **state)
 {
-	static unsigned char message[8 + 8 + 1 + 8 + 1 + 1 + 1 + 4 + 1 + 11 * 8 + 4] = {0x4e, 0x63, 103};
+	static unsigned char message[8 + 8 + 1 + 8 + 1 + 1 + 1 + 4 + 1 + 11 * 8 + 4] = {
+		0x4e, 0x63, 103};
 	struct nc_box_end back = {0};
 	struct nc_wire_in in;
 

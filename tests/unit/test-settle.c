@@ -148,7 +148,8 @@ static void node_is_told_its_heap(void **state)
 	} cases[] = {
 		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, none, true},
 		{{"/w", "/t", NC_TIER_PROCESS, 256U << 20}, none, true},
-		{{"/w", "/t", NC_TIER_CONTAINER, 512U << 20}, none, false}, /* it sees that itself */
+		{{"/w", "/t", NC_TIER_CONTAINER, 512U << 20}, none,
+			false}, /* it sees that itself */
 		{{"/w", "/t", NC_TIER_CONTAINER, 0}, none, false},
 		{{"/w", "/t", NC_TIER_CONTAINER, 256U << 20}, own, false},
 	};
