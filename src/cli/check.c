@@ -162,7 +162,7 @@ static void print_line(const struct source *source, const struct nc_finding *fin
 		return;
 	fputs("    ", stdout);
 	for (size_t i = 0; i < (size_t)(end - begin); i++)
-		line[i] = begin[i] == '\t' ? ' ' : begin[i];
+		line[i] = (char)(begin[i] == '\t' ? ' ' : begin[i]);
 	nc_show(stdout, line, (size_t)(end - begin));
 	before = finding->column - 1;
 	marked = finding->line == finding->end_line ? finding->end_column - finding->column : 1;

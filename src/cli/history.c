@@ -134,7 +134,7 @@ static int add_blobs(const struct nc_past *past, json_t *row)
 static void print_foreign(const char *data, size_t size)
 {
 	nc_show(stdout, data, size);
-	if (size > 0 && data[size - 1] != '\n')
+	if (data && size > 0 && data[size - 1] != '\n')
 		putchar('\n');
 }
 

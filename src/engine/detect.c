@@ -81,8 +81,8 @@ static bool detect_by_name(
 }
 
 /*
- * How badly a program fits. C and C++ have no grammar here: their tokens are looked at. TypeScript is read
- * with JavaScript's grammar, which stumbles over each type: most of that is no fault.
+ * How badly a program fits. C and C++ have no grammar here: their tokens are looked at. TypeScript
+ * is read with JavaScript's grammar, which stumbles over each type: most of that is no fault.
  */
 static int count_faults(enum nc_language language, const char *code, size_t size,
 	uint64_t deadline_ns, size_t *ret_faults)

@@ -397,7 +397,7 @@ int nc_engine_submit(struct nc_engine *engine, struct nc_request *request, struc
 	int r = execution ? check_room(engine, request->tenant, err)
 			  : nc_err_errno(err, -ENOMEM, "Take the request");
 
-	if (r < 0) {
+	if (!execution || r < 0) {
 		free(execution);
 		nc_request_done(request);
 		return r;

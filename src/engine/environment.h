@@ -121,8 +121,8 @@ int nc_environment_remove(
  * owner of its key, who has a quarter of the room, then of all. Key "": what there is shall fit.
  * -ENOSPC: in vain.
  */
-int nc_environment_make_room(const struct nc_environments *all, const char *key, uint64_t wanted,
-	struct nacre_err *err);
+int nc_environment_make_room(
+	const struct nc_environments *all, const char *key, uint64_t wanted, struct nacre_err *err);
 
 /* Removes what killed builds left. */
 void nc_environment_sweep(const struct nc_environments *all);

@@ -499,7 +499,7 @@ static void take_stopped(struct nc_execution *execution, const struct nc_box_end
 
 	nc_vigil_end(execution);
 	(void)nc_execution_fail(execution, "cancelled", "It was cancelled");
-	if (failure)
+	if (failure || !end)
 		(void)note_last_known(execution, output_bytes);
 	else if (is_billed(execution))
 		note_stopped(execution, end, output_bytes);

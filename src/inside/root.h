@@ -19,9 +19,9 @@ struct nc_root_bind {
 struct nc_root_spec {
 	uint64_t disk_bytes; /* of /workspace, /tmp and /dev/shm together */
 	uint64_t inodes;
-	int frame_fd;  /* a detached root with the host's directories; -EBADF: it is made here */
-	int image_fd;  /* a detached mount whose directories are shown; -EBADF: the host's are */
-	bool layers;   /* binds below /opt, where an image has nothing to show then */
+	int frame_fd; /* a detached root with the host's directories; -EBADF: it is made here */
+	int image_fd; /* a detached mount whose directories are shown; -EBADF: the host's are */
+	bool layers;  /* binds below /opt, where an image has nothing to show then */
 	size_t n_binds;
 	struct nc_root_bind bind[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX];
 };

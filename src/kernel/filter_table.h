@@ -53,8 +53,9 @@ enum {
 	NC_IN_COURIER = 1U << NC_FILTER_COURIER,
 	NC_IN_ANALYST = 1U << NC_FILTER_ANALYST,
 	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER | NC_IN_COURIER, /* they have files */
-	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS | NC_IN_ANALYST, /* all without privilege, and parsing */
-	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE,  /* no namespaces: the host's files and numbers */
+	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS |
+		     NC_IN_ANALYST,		  /* all without privilege, and parsing */
+	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
 	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
 	NC_IN_CLOSED = NC_IN_BOXES_AND_INIT | NC_IN_OURS, /* all that refuse by default */

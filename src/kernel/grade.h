@@ -1,4 +1,5 @@
-/* The properties that a box is held by, and the grades of each: what a strength vector is made of. */
+/* The properties that a box is held by, and the grades of each: what a strength vector is made of.
+ */
 #ifndef NC_GRADE_H
 #define NC_GRADE_H
 

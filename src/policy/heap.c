@@ -146,10 +146,10 @@ static void *give_zeroed(size_t count, size_t size)
 
 static void take_back(void *piece)
 {
-	struct slab *slab = slab_of(piece);
+	struct slab *slab = piece ? slab_of(piece) : NULL;
 	size_t room;
 
-	if (!piece)
+	if (!slab)
 		return;
 	room = slab->room;
 	if (room <= SMALL_MAX) {

@@ -71,23 +71,23 @@ struct nc_exchange {
 	char part[NC_HTTP_PARTS_MAX][NC_HTTP_PART_MAX + 1];
 	size_t n_parts; /* what stands in the path for the {} of the route */
 	struct nc_buf body;
-	bool spools;		/* a large body is not kept in memory but in a file, */
-	struct nc_spool *spool; /* this one; NULL: it is not large */
-	bool hashes;		/* the body, as it comes, into this */
-	struct nc_sha256_state hash;
+	struct nc_spool *spool;	     /* of a large body; NULL: it is not large */
+	struct nc_sha256_state hash; /* of the body, as it comes */
+	bool spools;		     /* a large body is not kept in memory but in a file */
+	bool hashes;
 	/*
 	 * A body that is taken as it comes, by a route that is run with the head (early): how many
 	 * bytes were taken, 0: none now, see nc_exchange_wake; and that it is whole. Of what comes
 	 * once it is answered nobody is told.
 	 */
 	bool early;
-	bool is_head; /* the method is GET, and nobody wants the body */
+	bool is_head;	     /* the method is GET, and nobody wants the body */
+	bool closes;	     /* the connection ends behind the reply */
+	unsigned int status; /* of the reply; 0: none yet */
 	size_t (*sink)(struct nc_exchange *exchange, const char *data, size_t size);
 	void (*finish)(struct nc_exchange *exchange);
 	/* the reply */
-	unsigned int status; /* 0: none yet */
 	struct MHD_Response *response;
-	bool closes;		  /* the connection ends behind it */
 	const char *origin;	  /* of a page of others that may read it; or NULL */
 	struct nc_replay *replay; /* where; or NULL */
 	/* whoever keeps it while it is not answered */

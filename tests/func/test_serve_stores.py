@@ -93,21 +93,30 @@ def test_the_history(daemon):
     assert one.json()["seq"] == max(found)
 
 
-def test_sandboxes(daemon):
-    """Hundreds with labels of the largest size: nobody lists them in one turn, and `nacre ps` shows them all."""
+def fill(daemon, n):
+    """As many sandboxes with labels of the largest size."""
     labels = {f"k{i}".ljust(60, "x"): "v" * 256 for i in range(32)}
-    small = {"memory_mb": 8, "disk_mb": 1, "max_processes": 4}
-    made = []
-    try:
-        until = time.monotonic() + 120
-        while len(made) < 600:
-            answer = daemon.post("/v1/sandboxes", {"labels": labels, "limits": small})
-            assert answer.status in (201, 503) and time.monotonic() < until, answer.body  # a busy machine has no room for a moment
-            if answer.status == 201:
-                made.append(answer.json()["id"])
-        page = quick(daemon, "a page of sandboxes", lambda: daemon.get("/v1/sandboxes?limit=1000"))
+    made, until = [], time.monotonic() + 120
+    while len(made) < n:
+        answer = daemon.post("/v1/sandboxes", {"labels": labels, "limits": {"memory_mb": 8, "disk_mb": 1, "max_processes": 4}})
+        assert answer.status in (201, 503) and time.monotonic() < until, answer.body  # a busy machine has no room for a moment
+        if answer.status == 201:
+            made.append(answer.json()["id"])
+    return made
+
+
+def test_sandboxes(daemon):
+    """Nobody lists or destroys a thousand in one turn, and `nacre ps` shows them all."""
+    def destroy():
+        made = fill(daemon, 1000)
+        page = daemon.get("/v1/sandboxes?limit=1000")
         assert len(page.body) < 600 * 1024 and page.json()["next"]
         listed = subprocess.run([NACRE, "--server", f"http://127.0.0.1:{daemon.port}", "ps", "--json"], env=daemon.env, capture_output=True, text=True, timeout=60)
         assert [box["id"] for box in json.loads(listed.stdout)["sandboxes"]] == made
+        assert daemon.ask("DELETE", "/v1/sandboxes").json()["destroyed"] == 1000
+        assert daemon.get("/v1/sandboxes").json()["sandboxes"] == []
+
+    try:
+        quick(daemon, "a thousand sandboxes", destroy)
     finally:
-        assert daemon.ask("DELETE", "/v1/sandboxes").json()["destroyed"] == len(made)
+        daemon.ask("DELETE", "/v1/sandboxes")

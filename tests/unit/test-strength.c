@@ -224,32 +224,28 @@ static void test_boxes(void **state)
 		struct nc_means means;
 		const char *letters;
 	} cases[] = {
-		{{.ranges = true, .user_ns = true, .cgroups = all},
-			NC_TIER_CONTAINER, {.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
-		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 7, .reported = true, .pid_ns = true},
-			"frfffffrnrfnfn"},
-		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 1, .pid_ns = true}, "frfffrrrnrfnfn"},
+		{{.ranges = true, .user_ns = true, .cgroups = all}, NC_TIER_CONTAINER,
+			{.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
+		{{.user_ns = true}, NC_TIER_CONTAINER,
+			{.landlock = 7, .reported = true, .pid_ns = true}, "frfffffrnrfnfn"},
+		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 1, .pid_ns = true},
+			"frfffrrrnrfnfn"},
 		{{.user_ns = true}, NC_TIER_CONTAINER, {.pid_ns = true}, "frfffrnrnrfnfn"},
-		{{.ranges = true, .user_ns = true, .cgroups = all},
-			NC_TIER_PROCESS, {.landlock = 7, .reported = true, .pid_ns = true},
-			"rffrrfffffrnfn"},
-		{{.user_ns = true},
-			NC_TIER_PROCESS, {.landlock = 7, .reported = true, .pid_ns = true},
-			"rrfrrffrnrrnfn"},
+		{{.ranges = true, .user_ns = true, .cgroups = all}, NC_TIER_PROCESS,
+			{.landlock = 7, .reported = true, .pid_ns = true}, "rffrrfffffrnfn"},
+		{{.user_ns = true}, NC_TIER_PROCESS,
+			{.landlock = 7, .reported = true, .pid_ns = true}, "rrfrrffrnrrnfn"},
 		/* neither a pid namespace nor a group: alone, nothing can survive */
 		{{0}, NC_TIER_PROCESS, {.landlock = 7, .reported = true, .alone = true},
 			"rnrrrffrnrrnfn"},
 		/* a group that can kill, and one that cannot */
-		{{.ranges = true, .cgroups = all},
-			NC_TIER_PROCESS, {.landlock = 7, .reported = true},
-			"rfrrrfffffrnfn"},
-		{{.ranges = true, .cgroups = all & ~(uint32_t)NC_CGROUP_CAN_KILL},
-			NC_TIER_PROCESS, {.landlock = 7, .reported = true},
-			"rfrrrfffffrnrn"},
+		{{.ranges = true, .cgroups = all}, NC_TIER_PROCESS,
+			{.landlock = 7, .reported = true}, "rfrrrfffffrnfn"},
+		{{.ranges = true, .cgroups = all & ~(uint32_t)NC_CGROUP_CAN_KILL}, NC_TIER_PROCESS,
+			{.landlock = 7, .reported = true}, "rfrrrfffffrnrn"},
 		/* before ABI 3 nothing is around files */
-		{{.user_ns = true},
-			NC_TIER_PROCESS, {.landlock = 2, .reported = true, .pid_ns = true},
-			"nrfrrfrrnrrnfn"},
+		{{.user_ns = true}, NC_TIER_PROCESS,
+			{.landlock = 2, .reported = true, .pid_ns = true}, "nrfrrfrrnrrnfn"},
 	};
 
 	(void)state;

@@ -16,6 +16,7 @@ struct nc_wait {
 	json_t *list;
 	const char *name;
 	size_t open;
+	uv_timer_t *timer; /* of work in several turns; or NULL */
 	/* of work on files */
 	void (*files)(struct nc_wait *wait, int error, const char *data, size_t size);
 	/* of snapshots */

@@ -21,6 +21,8 @@
 #define LIST_MAX 1000U
 /* Of a page, or one sandbox more: it is written in one turn of the loop. */
 #define LIST_SIZE_MAX (512U * 1024)
+/* In one turn. */
+#define DESTROYED_MAX 64U
 
 /* ---- who waits ---- */
 
@@ -60,6 +62,20 @@ struct nc_wait *nc_wait_new(struct nc_server *server, struct nc_exchange *exchan
 	return wait;
 }
 
+static void close_timer(uv_handle_t *handle)
+{
+	free(handle);
+}
+
+static void wait_done(struct nc_wait *wait)
+{
+	if (wait->timer)
+		uv_close((uv_handle_t *)wait->timer, close_timer);
+	nc_draft_free(wait->draft);
+	json_decref(wait->list);
+	free(wait);
+}
+
 void nc_wait_free(struct nc_wait *wait)
 {
 	struct nc_wait **place = &wait->server->waits;
@@ -70,9 +86,7 @@ void nc_wait_free(struct nc_wait *wait)
 	wait->exchange->keeper = NULL;
 	wait->exchange->gone = NULL;
 	nc_sandboxes_forget(wait->server->sandboxes, wait);
-	nc_draft_free(wait->draft);
-	json_decref(wait->list);
-	free(wait);
+	wait_done(wait);
 }
 
 void nc_waits_drop(struct nc_server *server)
@@ -81,9 +95,7 @@ void nc_waits_drop(struct nc_server *server)
 		struct nc_wait *wait = server->waits;
 
 		server->waits = wait->next;
-		nc_draft_free(wait->draft);
-		json_decref(wait->list);
-		free(wait);
+		wait_done(wait);
 	}
 }
 
@@ -395,18 +407,43 @@ NC_REST(sandboxes_destroy)
 
 static bool destroy_one(void *context, struct nc_sandbox *sandbox)
 {
-	++*(json_int_t *)context;
 	nc_sandbox_destroy(sandbox);
-	return true;
+	return ++*(size_t *)context < DESTROYED_MAX;
+}
+
+/* Each is written down: hundreds are not for one turn of the loop. */
+static void destroy_some(uv_timer_t *timer)
+{
+	struct nc_wait *wait = timer->data;
+	size_t n = 0;
+
+	nc_sandboxes_visit(wait->server->sandboxes, wait->exchange->caller.tenant, destroy_one, &n);
+	wait->open += n;
+	if (n == DESTROYED_MAX) {
+		/* with 0 it would be the same turn */
+		(void)uv_timer_start(timer, destroy_some, 1, 0);
+		return;
+	}
+	n = wait->open;
+	nc_reply_json(settle(wait), 200, json_pack("{s:I}", "destroyed", (json_int_t)n));
 }
 
 /* Those of the caller's tenant, also an administrator's. */
 NC_REST(sandboxes_destroy_all)
 {
-	json_int_t n = 0;
+	struct nc_wait *wait = nc_wait_new(server, exchange);
 
-	nc_sandboxes_visit(server->sandboxes, exchange->caller.tenant, destroy_one, &n);
-	nc_reply_json(exchange, 200, json_pack("{s:I}", "destroyed", n));
+	if (!wait)
+		return;
+	wait->timer = calloc(1, sizeof(*wait->timer));
+	if (!wait->timer) {
+		nc_problem(
+			settle(wait), 503, "no_memory", NULL, "Try again later", "Out of memory");
+		return;
+	}
+	(void)uv_timer_init(server->setup.loop, wait->timer); /* cannot fail */
+	wait->timer->data = wait;
+	destroy_some(wait->timer);
 }
 
 NC_REST(sandboxes_timeout)
