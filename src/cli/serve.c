@@ -528,7 +528,8 @@ _Static_assert(MAPPED_MIN <= NC_MAPPED_MIN, "what is moved without a copy is map
 
 /*
  * What is large goes back to the system when it is freed. By default free() raises both thresholds
- * up to 64 MiB, and each thread has an arena of its own: what one large request took stays for long.
+ * up to 64 MiB, and each thread has an arena of its own: what one large request took stays for
+ * long.
  */
 static void give_large_back(void)
 {

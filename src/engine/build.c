@@ -484,8 +484,9 @@ static int order_box(struct nc_build *build, const char *program,
 	int source_fd = build->spec.environments->source[build->spec.language].fd;
 	int r;
 
-	*exec = (struct nc_exec_spec){
-		.id = nc_hub_box_id(build->spec.hub, NC_TIER_CONTAINER), .limits = *limits, .tier = NC_TIER_CONTAINER};
+	*exec = (struct nc_exec_spec){.id = nc_hub_box_id(build->spec.hub, NC_TIER_CONTAINER),
+		.limits = *limits,
+		.tier = NC_TIER_CONTAINER};
 	exec->limits.disk_bytes = disk_bytes;
 	exec->limits.inodes = disk_bytes / 4096 + 1024;
 	exec->limits.memory_bytes += disk_bytes;

@@ -551,7 +551,8 @@ int nc_engine_new(const struct nc_engine_setup *setup, struct nc_engine **ret_en
 {
 	struct nc_engine *engine = calloc(1, sizeof(*engine));
 	uv_idle_t *turn = calloc(1, sizeof(*turn));
-	int r = engine && turn ? nc_hub_new(nc_loop_of_uv(setup->loop), setup->holder, &engine->hub) : -ENOMEM;
+	int r = engine && turn ? nc_hub_new(nc_loop_of_uv(setup->loop), setup->holder, &engine->hub)
+			       : -ENOMEM;
 
 	if (r < 0) {
 		free(engine);

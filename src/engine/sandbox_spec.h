@@ -8,7 +8,7 @@
 struct nc_sandbox_spec {
 	json_t *source;
 	char policy[NC_REQUEST_NAME_MAX + 1];
-	char image[NC_REQUEST_NAME_MAX + 1];	/* "": the host's */
+	char image[NC_REQUEST_NAME_MAX + 1]; /* "": the host's */
 	enum nc_tier tier;
 	char snapshot[NC_REQUEST_NAME_MAX + 1]; /* whose files it begins with; "": none */
 	struct nc_request_words binds;		/* of the host, by the operator's names */

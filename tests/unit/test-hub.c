@@ -225,7 +225,6 @@ static void one_that_dies_takes_its_own_boxes(void **state)
 	packet = (struct nc_wire_packet){0};
 	turn_until(&second.ended);
 	assert_int_equal(second.failure.code, 0);
-
 }
 
 /* A holder that was taken over speaks of a box of another's. */
