@@ -479,6 +479,8 @@ static int unpack_member(
 			return leave_out(left, member->path);
 		return symlinkat(member->target, dir_fd, name) < 0 ? -errno : 0;
 	case NC_TAR_FIFO:
+		if (left) /* whoever opened it there would wait for good */
+			return leave_out(left, member->path);
 		return mkfifoat(dir_fd, name, member->mode) < 0 ? -errno : 0;
 	case NC_TAR_DIR:
 	case NC_TAR_END:

@@ -234,7 +234,8 @@ static int refuse_link(const char *path, struct nacre_err *err)
 	char quoted[NC_TEXT_QUOTED_MAX];
 
 	return nc_err_set(err, -ELOOP,
-		"%s is a symbolic link, which is not copied by itself: name what it leads to",
+		"%s is a symbolic link or a named pipe, which is not copied by itself: name what a "
+		"link leads to",
 		nc_text_quote(quoted, path));
 }
 
@@ -288,7 +289,7 @@ static int fetch_dir(
 
 	if (r == 0 && left.count > 0)
 		r = nc_err_set(err, -ELOOP,
-			"Copied, but without the symbolic links that lead out of the directory "
+			"Copied, but without named pipes and links that lead out of the directory "
 			"(%zu, the first is %s)",
 			left.count, left.first);
 	return r;

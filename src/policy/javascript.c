@@ -434,11 +434,30 @@ static uint32_t constructor_of(struct nc_scan *scan, uint32_t node, uint32_t obj
 		       : nc_datum_name(&scan->data, SOME_CONSTRUCTOR, sizeof(SOME_CONSTRUCTOR) - 1);
 }
 
+/* Whoever lists the names that a global's prototype has finds "constructor" without writing it. */
+static void judge_listing(struct nc_scan *scan, const struct nc_call *call,
+	const struct nc_datum *function, const struct nc_datum *of)
+{
+	static const char *const listings[] = {"Object.getOwnPropertyNames",
+		"Object.getOwnPropertyDescriptors", "Reflect.ownKeys"};
+
+	static const char prototype[] = ".prototype";
+	const size_t tail = sizeof(prototype) - 1;
+
+	if (of->kind != NC_DATUM_NAME || of->size <= tail ||
+		memcmp(of->text + of->size - tail, prototype, tail) != 0)
+		return;
+	for (size_t i = 0; i < sizeof(listings) / sizeof(listings[0]); i++)
+		if (nc_datum_is_name(function, listings[i]))
+			nc_scan_find(scan, NC_RULE_INTROSPECT, call->node, "constructor", 11);
+}
+
 static uint32_t fold_call(
 	struct nc_scan *scan, const struct nc_call *call, const struct nc_datum *function)
 {
 	const struct nc_datum *first = nc_eval_argument(scan, call, 0);
 
+	judge_listing(scan, call, function, first);
 	if (nc_datum_is_name(function, "require") || nc_datum_is_name(function, "import") ||
 		nc_datum_is_name(function, "constructor._load") ||
 		nc_datum_is_name(function, "_load") || /* "module." is transparent */

