@@ -286,7 +286,8 @@ int nc_order_settle(const struct nc_order_args *args, const struct nc_holder *ho
 		&(struct nc_env_place){workspace, temporary, exec->tier, exec->limits.memory_bytes},
 		given);
 	if (order->argv.buf.error < 0 || order->env.buf.error < 0)
-		return nc_err_set(err, -E2BIG, "Arguments and environment are too long");
+		return nc_err_set(err, -E2BIG, "Arguments and environment are longer than %u KiB",
+			NC_BOX_WORDS_MAX / 1024);
 	exec->argv = nc_word_view(&order->argv);
 	exec->env = nc_word_view(&order->env);
 	return 0;

@@ -572,8 +572,10 @@ static bool has_fourth(const struct nc_box_order *order)
 static int take_order(const struct nc_payload *payload, int channel_fd, struct nc_box_order *order,
 	struct nc_wire_packet *packet)
 {
+	static char words[NC_BOX_WORDS_MAX];
+	size_t n = payload->terminal ? 0 : 3;
 	struct nc_wire_in in;
-	int r = nc_wire_receive(channel_fd, packet, 4);
+	int r = nc_wire_receive(channel_fd, packet, 5);
 
 	if (r == 0)
 		_exit(0);
@@ -584,9 +586,15 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 		return r;
 	in.lenient = true; /* the spawner has judged it */
 	nc_boxwire_get_order(&in, order);
-	if (packet->n_fds != (payload->terminal ? 0U : 3U) + (has_fourth(order) ? 1U : 0U))
+	n += has_fourth(order);
+	if (packet->n_fds != n + nc_box_fds_has(&order->fds, NC_FD_WORDS))
 		return -EBADMSG;
-	return nc_wire_close(&in);
+	r = nc_wire_close(&in);
+	if (r == 0 && packet->n_fds > n) {
+		r = nc_box_words_read(order, packet->fds[n], words);
+		packet->fds[n] = nc_fd_close(packet->fds[n]);
+	}
+	return r;
 }
 
 /* What the order wants to be held by, of what can turn out to be weaker than on the host at large.

@@ -7,26 +7,51 @@
 
 #include "base/fd.h"
 
-static void put_words(struct nc_wire_out *out, const struct nc_box_words *words)
+static void put_words(struct nc_wire_out *out, const struct nc_box_words *words, bool beside)
 {
 	nc_wire_put_u32(out, (uint32_t)words->count);
-	nc_wire_put_bytes(out, words->data, words->size);
+	if (beside)
+		nc_wire_put_u32(out, (uint32_t)words->size);
+	else
+		nc_wire_put_bytes(out, words->data, words->size);
 }
 
-/* Checks that there are exactly count words, each with its NUL. */
-static void get_words(struct nc_wire_in *in, struct nc_box_words *words)
+/* Whether there are exactly count words, each with its NUL. */
+static bool are_words(const struct nc_box_words *words)
 {
-	const void *data;
 	size_t nuls = 0;
 
-	words->count = nc_wire_get_u32(in);
-	words->size = nc_wire_get_bytes(in, NC_BOX_ARG_SIZE_MAX, &data);
-	words->data = data;
 	for (size_t i = 0; i < words->size; i++)
 		nuls += words->data[i] == '\0';
-	if (nuls != words->count || words->count > NC_BOX_ARGS_MAX ||
-		(words->size > 0 && words->data[words->size - 1] != '\0'))
+	return nuls == words->count && (words->size == 0 || words->data[words->size - 1] == '\0');
+}
+
+static void get_words(struct nc_wire_in *in, struct nc_box_words *words, bool beside)
+{
+	const void *data = NULL;
+
+	words->count = nc_wire_get_u32(in);
+	if (beside)
+		words->size = nc_wire_get_u32(in);
+	else
+		words->size = nc_wire_get_bytes(in, NC_BOX_ARG_SIZE_MAX, &data);
+	words->data = data;
+	if (words->count > NC_BOX_ARGS_MAX || words->size > NC_BOX_WORDS_MAX ||
+		(!beside && !are_words(words)))
 		in->error = -EBADMSG;
+}
+
+int nc_box_words_read(struct nc_box_order *order, int fd, char data[static NC_BOX_WORDS_MAX])
+{
+	const size_t size = order->argv.size + order->env.size;
+	const ssize_t n = size > NC_BOX_WORDS_MAX ? -E2BIG : nc_fd_read_upto(fd, data, size);
+
+	if (n < 0)
+		return (int)n;
+	order->argv.data = data;
+	order->env.data = data + order->argv.size;
+	return (size_t)n == size && are_words(&order->argv) && are_words(&order->env) ? 0
+										      : -EBADMSG;
 }
 
 static void limit_fields(struct nc_box_limits *limits, uint64_t *fields[8])
@@ -145,7 +170,7 @@ bool nc_box_fds_fit(const struct nc_box_order *order)
 	for (size_t i = 0; i < 3; i++)
 		if (count[nc_box_streams[i]] != piped || count[nc_box_own_streams[i]] != kept)
 			return false;
-	return count[NC_FD_PACK] <= piped && count[NC_FD_IMAGE] <= 1 &&
+	return count[NC_FD_PACK] <= piped && count[NC_FD_IMAGE] <= 1 && count[NC_FD_WORDS] <= 1 &&
 	       nc_box_layers(order) <= NC_BOX_LAYERS_MAX && count[NC_FD_TERMINAL] == 0 &&
 	       count[NC_FD_DOOR] == 0;
 }
@@ -253,8 +278,8 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_boxwire_put_fds(out, &order->fds);
 	nc_wire_put_text(out, order->name);
 	nc_wire_put_text(out, order->dir);
-	put_words(out, &order->argv);
-	put_words(out, &order->env);
+	put_words(out, &order->argv, nc_box_fds_has(&order->fds, NC_FD_WORDS));
+	put_words(out, &order->env, nc_box_fds_has(&order->fds, NC_FD_WORDS));
 }
 
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
@@ -277,8 +302,8 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	nc_boxwire_get_fds(in, &ret_order->fds);
 	nc_wire_get_text(in, ret_order->name, NC_BOX_NAME_MAX);
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
-	get_words(in, &ret_order->argv);
-	get_words(in, &ret_order->env);
+	get_words(in, &ret_order->argv, nc_box_fds_has(&ret_order->fds, NC_FD_WORDS));
+	get_words(in, &ret_order->env, nc_box_fds_has(&ret_order->fds, NC_FD_WORDS));
 	if (ret_order->argv.count == 0 || tier >= NC_TIER_MAX ||
 		(ret_order->flags & ~(uint32_t)NC_ORDER_FLAGS) != 0 ||
 		ret_order->rows > UINT16_MAX || ret_order->columns > UINT16_MAX)

@@ -50,9 +50,10 @@ enum nc_box_message {
 	NC_BOX_UNSUPPORTED, /* u16 type of a request, u64 id in it: it is not known here */
 };
 
-/* Maxima of an order; the whole of it must fit into one message. */
+/* Maxima of an order, which must fit into one message; words that do not come beside it. */
 #define NC_BOX_ARGS_MAX 4096U
-#define NC_BOX_ARG_SIZE_MAX (48U * 1024)
+#define NC_BOX_ARG_SIZE_MAX (24U * 1024)
+#define NC_BOX_WORDS_MAX (1024U * 1024) /* arguments and environment together */
 #define NC_BOX_DIR_MAX 255U
 #define NC_BOX_NAME_MAX 64U
 /* Behind a name: what runs is its compiler. */
@@ -141,14 +142,16 @@ enum nc_box_fd {
 	/* with STARTED and ADOPT */
 	NC_FD_TERMINAL, /* the master of it */
 	NC_FD_DOOR,
+	/* with an order: a file with its arguments and, behind them, its environment */
+	NC_FD_WORDS,
 	NC_FD_MAX,
 };
 
 /* Those of the payload, and the worker's ends of them, in the order of a process. */
 extern const enum nc_box_fd nc_box_streams[3], nc_box_own_streams[3];
 
-/* As many as an order can bring: three streams twice, files, an image, layers. */
-#define NC_BOX_FDS_MAX (8U + NC_BOX_LAYERS_MAX)
+/* As many as an order can bring: three streams twice, files, an image, layers, words. */
+#define NC_BOX_FDS_MAX (9U + NC_BOX_LAYERS_MAX)
 
 /* The descriptors of a message; on the wire as u8 how many, and the u8 kind of each. */
 struct nc_box_fds {
@@ -316,8 +319,14 @@ bool nc_box_target_ok(const char *target);
 bool nc_box_is_neutral(const struct nc_box_order *order);
 
 void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *order);
-/* The words borrow from the message. Errors are in->error, as with every getter. */
+/*
+ * The words borrow from the message; those that come beside it have no data yet. Errors are
+ * in->error, as with every getter.
+ */
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order);
+
+/* Reads the words that came beside an order; they borrow from data. 0 or -errno. */
+int nc_box_words_read(struct nc_box_order *order, int fd, char data[static NC_BOX_WORDS_MAX]);
 
 void nc_boxwire_put_welcome(struct nc_wire_out *out, const struct nc_box_welcome *welcome);
 void nc_boxwire_get_welcome(struct nc_wire_in *in, struct nc_box_welcome *ret_welcome);

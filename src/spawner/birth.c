@@ -741,6 +741,7 @@ static int send_order(const struct nc_box *box, int fourth_fd)
 	nc_box_fds_add(&fds, NC_FD_PACK, nc_box_fds_find(given, NC_FD_PACK));
 	if (pending->order.flags & (NC_ORDER_FILES | NC_ORDER_ZYGOTE))
 		nc_box_fds_add(&fds, NC_FD_PACK, fourth_fd);
+	nc_box_fds_add(&fds, NC_FD_WORDS, nc_box_fds_find(given, NC_FD_WORDS));
 	return nc_child_send(box->report_fd, pending->data, pending->size, fds.fd, fds.n);
 }
 

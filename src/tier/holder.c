@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -266,23 +267,50 @@ static void make_order(const struct nc_exec_spec *exec, const struct nc_box_fds 
 	memcpy(ret_order->binds, exec->binds, exec->n_binds * sizeof(exec->binds[0]));
 }
 
+/* What is too long for a message goes beside it. */
+static int add_words(const struct nc_exec_spec *exec, struct nc_box_fds *fds)
+{
+	cleanup_close int fd = -EBADF;
+	int r;
+
+	if (exec->argv.size <= NC_BOX_ARG_SIZE_MAX && exec->env.size <= NC_BOX_ARG_SIZE_MAX)
+		return 0;
+	if (exec->argv.size + exec->env.size > NC_BOX_WORDS_MAX)
+		return -E2BIG;
+	fd = memfd_create("nacre-words", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	r = fd < 0 ? -errno : nc_fd_write_all(fd, exec->argv.data, exec->argv.size);
+	if (r == 0)
+		r = nc_fd_write_all(fd, exec->env.data, exec->env.size);
+	if (r == 0 &&
+		(lseek(fd, 0, SEEK_SET) < 0 ||
+			fcntl(fd, F_ADD_SEALS,
+				F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0))
+		r = -errno;
+	if (r == 0)
+		nc_box_fds_add(fds, NC_FD_WORDS, take_fd(fd));
+	return r;
+}
+
 int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
 	const struct nc_box_fds *fds, struct nacre_err *err)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_fds all = *fds;
 	struct nc_box_order order;
-	int r = -E2BIG;
+	int words_fd, r = add_words(exec, &all);
 
 	/* the spawner would take a longer order for a broken one, and end us */
-	if (exec->argv.size <= NC_BOX_ARG_SIZE_MAX && exec->env.size <= NC_BOX_ARG_SIZE_MAX) {
-		make_order(exec, fds, &order);
+	if (r == 0) {
+		make_order(exec, &all, &order);
 		nc_wire_begin(&out, next ? NC_BOX_NEXT : NC_BOX_RUN);
 		nc_boxwire_put_order(&out, &order);
-		r = send_soon(holder, &out, fds->fd, fds->n);
+		r = send_soon(holder, &out, all.fd, all.n);
 	}
+	words_fd = nc_box_fds_find(&all, NC_FD_WORDS);
+	(void)nc_fd_close(words_fd);
 	if (r == -E2BIG || r == -EMSGSIZE)
-		return nc_err_set(err, -E2BIG, "Arguments or environment are longer than %u KiB",
-			NC_BOX_ARG_SIZE_MAX / 1024);
+		return nc_err_set(err, -E2BIG, "Arguments and environment are longer than %u KiB",
+			NC_BOX_WORDS_MAX / 1024);
 	return r < 0 ? nc_err_errno(err, r, "Order a box") : 0;
 }
 

@@ -1,6 +1,7 @@
 """nacre exec: a command in a fresh box, as root and as an ordinary user."""
 
 import base64
+import hashlib
 import json
 import os
 import pathlib
@@ -329,7 +330,7 @@ def test_named_limits_are_held_or_refused(box):
     (["--output", "", "--", "true"], "Option '--output': found ''"),
     (["--env", "novalue", "--", "true"], "Option '--env': found 'novalue', expected NAME=VALUE"),
     (["--env", "=x", "--", "true"], "Option '--env': found '=x'"),
-    (["--", "echo", "x" * 60000], "longer than 48 KiB"),
+    (["--", "echo", *["x" * 100000] * 11], "longer than 1024 KiB"),
 ])
 def test_wrong_calls_exit_125(box, args, words):
     done = box(*args)
@@ -377,6 +378,14 @@ def leftovers():
     mounts = pathlib.Path("/proc/self/mountinfo").read_text()
     files = {name for name in os.listdir("/tmp") if name.startswith("nacre") or name in ("x", "a")}  # others work here too
     return our_groups(), locks, mounts, files
+
+
+def test_arguments_and_environment_of_any_length(box):
+    """As long as the kernel takes a word, and 1 MiB in all."""
+    words = ["y" * 131000] * 7
+    done = box("--env", f"A={'z' * 100000}", "--", "sh", "-c", "echo ${#A} $#; printf %s \"$@\" | sha256sum", "x", *words)
+    assert done.stdout.split()[:3] == ["100000", "7", hashlib.sha256("".join(words).encode()).hexdigest()], done.stderr
+    assert box("--", "true", *["y" * 120000] * 9).returncode == 125
 
 
 @pytest.mark.parametrize("tty", [[], ["--tty"]], ids=["pipe", "terminal"])

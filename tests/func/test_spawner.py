@@ -157,11 +157,12 @@ BREAKING = {
     "no_error": [GREETING, ("nn", an_order(kinds=[0, 1]))],
     "two_images": [GREETING, ("nnndd", an_order(kinds=[0, 1, 2, wire.FD_IMAGE, wire.FD_IMAGE]))],
     "two_packs": [GREETING, ("nnnnn", an_order(kinds=[0, 1, 2, wire.FD_PACK, wire.FD_PACK]))],
+    "two_words": [GREETING, ("nnnff", an_order(kinds=[0, 1, 2, wire.FD_WORDS, wire.FD_WORDS]))],
     "pack_on_a_terminal": [GREETING, ("n", an_order(flags=TTY, kinds=[wire.FD_PACK]))],
     "own_streams_of_a_box_that_goes": [GREETING, ("nnnnnn", an_order(kinds=[0, 1, 2, 7, 8, 9]))],
     "a_terminal_of_its_own": [GREETING, ("nnnn", an_order(kinds=[0, 1, 2, wire.FD_TERMINAL]))],
     "a_door_of_its_own": [GREETING, ("nnns", an_order(kinds=[0, 1, 2, wire.FD_DOOR], flags=DOOR))],
-    "descriptor_of_no_kind": [GREETING, ("nnnn", an_order(kinds=[0, 1, 2, wire.FD_DOOR + 1]))],
+    "descriptor_of_no_kind": [GREETING, ("nnnn", an_order(kinds=[0, 1, 2, wire.FD_WORDS + 1]))],
     "layer_of_a_process_box": [GREETING, ("nnnd", an_order(layers=[0], tier=PROCESS))],
     "layer_where_kept_output_is": [GREETING, ("nnnnnnd", an_order(layers=[0], flags=KEEP))],
     "layer_before_the_image_is_a_mere_path": [GREETING, ("nnnpd", an_order(layers=[0], flags=IMAGE))],
@@ -323,6 +324,32 @@ worker.send(message(FREEZE, struct.pack("<QB", 2, 0) + b"more"))
 print(worker.finish(3)[0])
 """, version=VERSION + 1)
     assert done.stdout == f"{UNSUPPORTED} (77, 5)\n{STARTED} {ENDED} b'hi\\n'\n{ENDED}\n", done
+
+
+def test_words_beside_an_order():
+    """Arguments and environment that are too long for a message; and what is no such thing costs the command alone."""
+    done = converse_freely("""
+KINDS = [FD_INPUT, FD_OUTPUT, FD_ERROR, FD_WORDS]
+null = os.open("/dev/null", os.O_RDWR)
+def run(number, data, argv, env=()):
+    memory = os.memfd_create("words") if isinstance(data, bytes) else data
+    if isinstance(data, bytes):
+        os.write(memory, data); os.lseek(memory, 0, os.SEEK_SET)
+    output, theirs = os.pipe()
+    worker.send(order(number, argv=argv, env=env, kinds=KINDS), [null, theirs, theirs, memory])
+    os.close(theirs)
+    kind, body, _ = worker.receive()
+    if kind == STARTED:
+        kind, body, _ = worker.receive()
+    return kind == ENDED and read_end(body)["code"] == 0, os.read(output, 100)
+argv, env = (b"sh", b"-c", b"echo ${#1} ${#A}", b"x", b"y" * 100000), (b"A=" + b"z" * 90000, b"PATH=/usr/bin:/bin")
+data = b"".join(word + b"\\0" for word in argv + env)
+print(*run(1, data, argv, env))
+for number, lie in enumerate((data[:-1], data[:-1] + b"x", data.replace(b"\\0", b"-", 1), b"", null, os.open("/", os.O_RDONLY)), 2):
+    print(*run(number, lie, argv, env))
+print(*run(20, b"echo\\0more\\0", (b"echo", b"more")))
+""")
+    assert done.stdout.splitlines() == ["True b'100000 90000\\n'", *["False b''"] * 6, "True b'more\\n'"], done
 
 
 def test_boxes_that_are_ready_serve_orders_of_any_size():

@@ -12,7 +12,7 @@ WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, UNSUPPORTED = range(101, 108)
 CONTAINER, PROCESS = 0, 1
 TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(10)]
 IMAGE, PACK = 1 << 20, 1 << 21  # no flags on the wire: a descriptor of the kind comes
-FD_INPUT, FD_OUTPUT, FD_ERROR, FD_PACK, FD_IMAGE, FD_LAYER, FD_LAYER_WRITABLE, FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR, FD_TERMINAL, FD_DOOR = range(12)
+FD_INPUT, FD_OUTPUT, FD_ERROR, FD_PACK, FD_IMAGE, FD_LAYER, FD_LAYER_WRITABLE, FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR, FD_TERMINAL, FD_DOOR, FD_WORDS = range(13)
 PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill", "hypervisor")
 GRADES = ("none", "reduced", "full")
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
@@ -30,6 +30,11 @@ def text(word):
 
 def words(*items):
     return struct.pack("<I", len(items)) + text(b"".join(item + b"\0" for item in items))
+
+
+def sizes(items):
+    """Of words that come beside a message."""
+    return struct.pack("<II", len(items), sum(len(item) + 1 for item in items))
 
 
 def kinds_of(flags, layers):
@@ -52,7 +57,8 @@ def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tie
     body += b"".join(struct.pack("<IB", index, writable) + text(target) for index, writable, target in binds)
     kinds = kinds_of(flags, layers) if kinds is None else kinds
     body += bytes([len(kinds) if n_fds is None else n_fds, *kinds])
-    return body + text(name) + text(directory) + words(*argv) + words(*env)
+    body += text(name) + text(directory)
+    return body + (sizes(argv) + sizes(env) if FD_WORDS in kinds else words(*argv) + words(*env))
 
 
 def order(*identity, **fields):

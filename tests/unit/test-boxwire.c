@@ -1,7 +1,9 @@
 /* Orders and ends as messages: what goes in comes out, and nothing else gets through. */
 #include "unit.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "kernel/boxwire.h"
@@ -246,6 +248,34 @@ static void test_descriptors_of_a_message(void **state)
 	assert_true(nc_box_fds_has(&fds, NC_FD_OUTPUT)); /* it came, and is somebody's */
 }
 
+static void test_words_beside_a_message(void **state)
+{
+	static char data[NC_BOX_WORDS_MAX];
+	cleanup_wire_out struct nc_wire_out out = {0};
+	struct nc_box_order order = sample_order(), back;
+	int ends[2];
+
+	(void)state;
+	nc_box_fds_add(&order.fds, NC_FD_WORDS, 5);
+	assert_int_equal(round_trip(&order, &out, &back), 0);
+	assert_int_equal(back.argv.count, 2);
+	assert_int_equal(back.env.size, 4);
+	assert_null(back.argv.data);
+	for (int whole = 1; whole >= 0; whole--) {
+		assert_int_equal(pipe(ends), 0);
+		assert_int_equal(
+			write(ends[1], whole ? "echo\0a b\0A=1" : "echo\0a b\0A=1=", 13), 13);
+		assert_int_equal(close(ends[1]), 0);
+		assert_int_equal(nc_box_words_read(&back, ends[0], data), whole ? 0 : -EBADMSG);
+		assert_int_equal(close(ends[0]), 0);
+	}
+	assert_memory_equal(back.argv.data, "echo\0a b\0", 9);
+	/* more than there may be */
+	order.argv.size = NC_BOX_WORDS_MAX + 1;
+	nc_wire_out_done(&out);
+	assert_int_equal(round_trip(&order, &out, &back), -EBADMSG);
+}
+
 static void test_descriptors_that_fit(void **state)
 {
 	static const struct {
@@ -444,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_most_binds),
 		cmocka_unit_test(test_kinds_of_descriptors),
 		cmocka_unit_test(test_descriptors_of_a_message),
+		cmocka_unit_test(test_words_beside_a_message),
 		cmocka_unit_test(test_descriptors_that_fit),
 		cmocka_unit_test(test_neutral_orders),
 		cmocka_unit_test(test_welcome_comes_back),
