@@ -181,7 +181,7 @@ int nc_holder_connect(struct nc_holder *holder, struct nacre_err *err)
 		r = -EPROTO;
 	if (r == -EPIPE || r == -ECONNRESET)
 		return err->code = -ECONNRESET;
-	return r < 0 ? nc_err_errno(err, r, "Greet the holder of boxes") : 0;
+	return r < 0 ? nc_err_errno(err, r, "Greet the spawner") : 0;
 }
 
 const struct nc_holder *nc_holder_of(const struct nc_holder *first, enum nc_tier tier)

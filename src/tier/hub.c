@@ -725,17 +725,20 @@ static void lose_commands(struct nc_hub *hub, const struct nc_holder *holder)
 	}
 }
 
-/* What it held is gone with it. */
+/* What it held is gone with it. Without the first one nothing goes on, and nobody is told that its
+ * tiers cannot be had. */
 static void lose(struct link *link)
 {
 	struct nc_hub *hub = link->hub;
+	struct nc_holder *holder = link->holder;
 
 	link->poll = nc_poll_free(link->poll);
-	memset(link->holder->welcome.terms, 0, sizeof(link->holder->welcome.terms));
-	lose_commands(hub, link->holder);
-	if (link->holder->number > 0 && hub->watch.lost)
-		hub->watch.lost(hub->watch.context, link->holder->number);
-	else if (link->holder->number == 0 && hub->lost)
+	if (holder->number > 0)
+		memset(holder->welcome.terms, 0, sizeof(holder->welcome.terms));
+	lose_commands(hub, holder);
+	if (holder->number > 0 && hub->watch.lost)
+		hub->watch.lost(hub->watch.context, holder->number);
+	else if (holder->number == 0 && hub->lost)
 		hub->lost(hub->lost_context);
 }
 
