@@ -19,6 +19,23 @@
 /* The same of the recorder: what begins and is noted, each of up to 64 KiB. */
 #define NC_RECORD_MAIL_MAX 1024U
 
+/*
+ * nacre-relay: streams at once, and what is kept of each until it is acknowledged, or delivered: of
+ * the first few more, since one box seldom has more. 15.5 MiB in all.
+ */
+#define NC_RELAY_STREAMS_MAX 256U
+#define NC_RELAY_WIDE 16U
+#define NC_RELAY_WINDOW_WIDE (512U * 1024)
+#define NC_RELAY_WINDOW (32U * 1024)
+/* Messages that are not acknowledged; more are not taken from the worker or the holder. */
+#define NC_RELAY_UNACKED_MAX (2U * 1024 * 1024)
+/* How long the other end has to greet and to acknowledge a message. */
+#define NC_RELAY_PATIENCE_MS 30000U
+/* Frames in 10 ms; more have to wait. */
+#define NC_RELAY_FRAMES_MAX 1000U
+/* What the other end may say that nobody asked for: boxes of a worker before, for one. */
+#define NC_RELAY_UNASKED_MAX 1024U
+
 /* A configuration file; ours are a few hundred bytes. */
 #define NC_CONFIG_FILE_MAX (256U * 1024)
 /* Entries of one list in a configuration file, and bytes of one entry. */

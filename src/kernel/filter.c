@@ -38,11 +38,11 @@ static bool is_left_out(enum nc_filter which)
 	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER ||
 	       which == NC_FILTER_SERVER || which == NC_FILTER_EGRESS ||
 	       which == NC_FILTER_COURIER || which == NC_FILTER_ANALYST ||
-	       which == NC_FILTER_SPAWNER;
+	       which == NC_FILTER_RELAY || which == NC_FILTER_SPAWNER;
 #elif defined(NACRE_COVERAGE)
 	return which == NC_FILTER_WORKER || which == NC_FILTER_RECORDER ||
 	       which == NC_FILTER_SERVER || which == NC_FILTER_EGRESS ||
-	       which == NC_FILTER_COURIER || which == NC_FILTER_ANALYST;
+	       which == NC_FILTER_COURIER || which == NC_FILTER_ANALYST || which == NC_FILTER_RELAY;
 #else
 	(void)which;
 	return false;

@@ -22,6 +22,7 @@ enum nc_filter {
 	NC_FILTER_EGRESS,    /* nacre-egress: sockets of its boxes and to the world, and no file */
 	NC_FILTER_COURIER,   /* nacre-courier: connects, and reads names and certificates */
 	NC_FILTER_ANALYST,   /* nacre-analyst's children: memory, and one socket */
+	NC_FILTER_RELAY,     /* nacre-relay: bytes and descriptors, and pipes of its own */
 	NC_FILTER_MAX,
 };
 

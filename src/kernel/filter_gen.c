@@ -771,6 +771,7 @@ static const char *const profile_names[] = {
 	[NC_FILTER_SERVER] = "server",
 	[NC_FILTER_COURIER] = "courier",
 	[NC_FILTER_ANALYST] = "analyst",
+	[NC_FILTER_RELAY] = "relay",
 	[NC_FILTER_SPAWNER] = "spawner",
 	[NC_FILTER_EGRESS] = "egress",
 };
@@ -789,7 +790,7 @@ static bool has_variant(enum nc_filter which, enum nc_filter_variant variant)
 	       (which != NC_FILTER_WORKER && which != NC_FILTER_SPAWNER &&
 		       which != NC_FILTER_RECORDER && which != NC_FILTER_SERVER &&
 		       which != NC_FILTER_EGRESS && which != NC_FILTER_COURIER &&
-		       which != NC_FILTER_ANALYST);
+		       which != NC_FILTER_ANALYST && which != NC_FILTER_RELAY);
 }
 
 static void print_program(FILE *out, const struct program *program, enum nc_filter which,

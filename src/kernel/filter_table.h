@@ -52,9 +52,10 @@ enum {
 	NC_IN_EGRESS = 1U << NC_FILTER_EGRESS,
 	NC_IN_COURIER = 1U << NC_FILTER_COURIER,
 	NC_IN_ANALYST = 1U << NC_FILTER_ANALYST,
+	NC_IN_RELAY = 1U << NC_FILTER_RELAY,
 	NC_IN_KEEPERS = NC_IN_WORKER | NC_IN_RECORDER | NC_IN_COURIER, /* they have files */
-	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS |
-		     NC_IN_ANALYST,		  /* all without privilege, and parsing */
+	NC_IN_OURS = NC_IN_KEEPERS | NC_IN_EGRESS | NC_IN_ANALYST |
+		     NC_IN_RELAY,		  /* all without privilege, and parsing */
 	NC_IN_BARE = NC_IN_PROCESS | NC_IN_ALONE, /* no namespaces: the host's files and numbers */
 	NC_IN_BOXES = NC_IN_CONTAINER | NC_IN_BARE,
 	NC_IN_BOXES_AND_INIT = NC_IN_BOXES | NC_IN_INIT,
@@ -252,7 +253,7 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 	{"timers", NC_IN_WORKER, 0,
 		"clock_getres clock_nanosleep nanosleep timerfd_create timerfd_settime "
 		"timerfd_gettime"},
-	{"waiting for descriptors", NC_IN_KEEPERS, 0,
+	{"waiting for descriptors", NC_IN_KEEPERS | NC_IN_RELAY, 0,
 		"poll ppoll"},
 	{"the same, for many", NC_IN_WORKER, 0,
 		"select pselect6 epoll_create1 epoll_pwait2 eventfd2 signalfd4"},
@@ -279,6 +280,8 @@ static const struct nc_filter_group nc_filter_grants[] __attribute__((unused)) =
 		"uname clock_nanosleep nanosleep futex"},
 	{"how large the memory is that it was handed, and its own time", NC_IN_ANALYST, 0,
 		"lseek setitimer"},
+	{"what a descriptor is, and pipes in place of those that cannot travel", NC_IN_RELAY, 0,
+		"fstat pipe2 shutdown splice writev"},
 	{"what programs print, from their pipes into memory that outlives it", NC_IN_SERVER, 0,
 		"splice fallocate"},
 	{"room on the disk of its state", NC_IN_WORKER, 0,
@@ -596,6 +599,9 @@ static const struct nc_filter_rule nc_filter_rules[] __attribute__((unused)) = {
 	NC_ALLOW(NC_IN_COURIER, "ioctl", NC_IS(1, 0x541b)), /* FIONREAD */
 	/* between TLS and what is inside it; both ends are its own */
 	NC_ALLOW(NC_IN_SERVER, "socketpair", NC_IS(0, 1)), /* AF_UNIX */
+
+	/* the relay: in place of a terminal */
+	NC_ALLOW(NC_IN_RELAY, "socketpair", NC_IS(0, 1), NC_FIELD(1, NC_SOCKET_TYPE, 1)),
 
 	/* the egress: TCP, UDP for name servers, no delay and no pacing */
 	NC_ALLOW(NC_IN_EGRESS, "socket", NC_SOCKET(2, 1, 0)),

@@ -90,3 +90,8 @@ int nc_privilege_become_analyst(bool ranges)
 {
 	return become(ranges, NC_ANALYST_ID);
 }
+
+int nc_privilege_become_relay(bool ranges)
+{
+	return become(ranges, NC_RELAY_ID);
+}

@@ -28,6 +28,9 @@
 /* The same for who reads foreign programs: it has nothing at all. */
 #define NC_ANALYST_ID (NC_SLOT_FIRST_ID - 4)
 
+/* The same for the relay, which has nothing but its descriptors. */
+#define NC_RELAY_ID (NC_SLOT_FIRST_ID - 5)
+
 /*
  * Whether ranges of ids can be mapped: we are root of the first user namespace. -EPERM: we are the
  * host's root under another number, as which no box may run.
@@ -54,5 +57,8 @@ int nc_privilege_become_egress(bool ranges);
 
 /* The same for nacre-analyst. */
 int nc_privilege_become_analyst(bool ranges);
+
+/* The same for nacre-relay. */
+int nc_privilege_become_relay(bool ranges);
 
 #endif

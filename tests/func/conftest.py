@@ -95,10 +95,22 @@ def programs():
         pytest.skip("needs root")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
     directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec"))):
+    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-relay", *(path.name for path in BUILD.glob("nacre-exec"))):
         shutil.copy(BUILD / name, directory / name)
     yield directory
     shutil.rmtree(directory)
+
+
+@pytest.fixture(params=["direct", "relay"])
+def way(request):
+    """Whether the spawner is spoken to as it is, or through two relays and a byte stream between them (wire.through_relay)."""
+    return request.param
+
+
+@pytest.fixture
+def relay_line(way, request):
+    """What a script says for that, before it makes its Worker."""
+    return f"\nthrough_relay({str(request.getfixturevalue('programs') / 'nacre-relay')!r})\n" if way == "relay" else "\n"
 
 
 @pytest.fixture

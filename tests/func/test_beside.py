@@ -265,16 +265,18 @@ return heard, data, peer[0]
 """
 
 
-def test_a_door(play, tier):  # noqa: F811
+def test_a_door(play, tier, way):  # noqa: F811
     """Whoever is outside accepts what a program in the box connects to; the box has no other way, and cannot take the port."""
     if tier == "process":
         pytest.skip("there is no network namespace, and no socket")
+    if way == "relay":
+        pytest.skip("a door cannot travel: see test_relay")
     assert play("flags = 0\n" + DOOR_SCRIPT.strip()) == (b"knock", b"who is there\nEACCES\n", "127.0.0.1")
 
 
-def test_the_door_is_not_the_programs(play, tier):  # noqa: F811
+def test_the_door_is_not_the_programs(play, tier, way):  # noqa: F811
     """The listening socket is none of the program's descriptors: it cannot accept in the door's place."""
-    if tier == "process":
+    if tier == "process" or way == "relay":
         pytest.skip("no doors")
     listed = play("""
 out = worker.run(1, argv=(b"/bin/ls", b"/proc/self/fd"), flags=DOOR)
@@ -286,9 +288,9 @@ return data.split()
     assert set(listed) <= {b"0", b"1", b"2", b"3"}, listed
 
 
-def test_a_door_for_guests(play, tier):  # noqa: F811
+def test_a_door_for_guests(play, tier, way):  # noqa: F811
     """It comes with sockets of the box's network: who connects one is inside, and the host's loopback is not there."""
-    if tier == "process":
+    if tier == "process" or way == "relay":
         pytest.skip("no doors")
     heard, outside, listed = play("""
 import socket as s

@@ -71,7 +71,7 @@ def test_the_include_rule_itself_finds_a_forbidden_line():
 # How a holder makes boxes: its messages, their flags, its mechanisms, and where in a box it puts things.
 HOLDERS_OWN = re.compile(r'\bnc_box_order\b|\bNC_ORDER_(?!H\b)\w+|\bnc_box_host\b|\bNC_BOX_(?:HELLO|RUN|KILL|READY|FORGET|NEXT|SIGNAL|FREEZE|ASK)\b'
                          r'|[lL]andlock|"/workspace|/opt/nacre')
-HOLDERS = {"base", "kernel", "inside", "spawner", "tier"}
+HOLDERS = {"base", "kernel", "inside", "spawner", "relay", "tier"}
 
 
 def test_nobody_above_the_tiers_says_how():
@@ -242,6 +242,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/libexec/nacre/nacre-init",
         "opt/pearl/libexec/nacre/nacre-egress",
         "opt/pearl/libexec/nacre/nacre-recorder",
+        "opt/pearl/libexec/nacre/nacre-relay",
         "opt/pearl/libexec/nacre/nacre-spawner",
         "opt/pearl/share/man/man1/nacre.1",
         "opt/pearl/share/man/man3/nacre.3",

@@ -52,13 +52,13 @@ def tier(request):
 
 
 @pytest.fixture(params=["root", "user"])
-def play(request, programs, tier):
+def play(request, programs, tier, relay_line):
     """Runs the body of result() as a worker and gives what it returned."""
     if os.geteuid() != 0 and request.param == "root":
         pytest.skip("needs root")
 
     def run(body, which=tier):
-        script = SCRIPT.replace("TIER", which.upper(), 1) + "\n".join("    " + line for line in body.strip().split("\n"))
+        script = SCRIPT.replace("worker = Worker", relay_line + "worker = Worker", 1).replace("TIER", which.upper(), 1) + "\n".join("    " + line for line in body.strip().split("\n"))
         script += "\nprint(repr(result()))"
         python = os.open(PYTHON, os.O_RDONLY)
         prefix = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if request.param == "user" and os.geteuid() == 0 else []

@@ -2,6 +2,7 @@
 can be wrong. Tests import it, and send its text in front of the scripts that they start as workers."""
 
 import array
+import fcntl
 import os
 import socket
 import struct
@@ -82,6 +83,10 @@ def ready(count, zygote=0):
     return message(READY, struct.pack("<QI", zygote, count))
 
 
+def ask(identity):
+    return message(ASK, struct.pack("<Q", identity))
+
+
 def forget(identity):
     return message(FORGET, struct.pack("<Q", identity))
 
@@ -95,6 +100,27 @@ def read_end(body):
     at = head + 1 + len(held)
     values = struct.unpack("<QBIIB", body[:head]) + struct.unpack(rest, body[at:at + struct.calcsize(rest)])
     return {**dict(zip(names, values)), "held": {name: GRADES[grade] for name, grade in zip(PROPERTIES, held)}}
+
+
+def through_relay(program, place=False):
+    """Puts two relays with a byte stream between the spawner, behind descriptor 3, and whoever calls this in a script that the spawner
+    has started: this process becomes the far one, and a child of it goes on. With places the stream can be replaced: gives both."""
+    stream, pair = socket.socketpair(), socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    places = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)] if place else []
+
+    def become(role, fds):
+        high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in fds]  # out of each other's way
+        for number, descriptor in enumerate(high):
+            os.dup2(descriptor, 3 + number)
+        os.closerange(3 + len(fds), 256)
+        os.execv(program, ["nacre-relay", role, *(["1"] if place else [])])
+
+    if os.fork() == 0:
+        become("near", [pair[1].fileno(), stream[0].fileno(), *([places[0][1].fileno()] if place else [])])
+    if os.fork() > 0:
+        become("far", [3, stream[1].fileno(), *([places[1][1].fileno()] if place else [])])
+    os.dup2(pair[0].fileno(), 3)
+    return [ours for ours, _ in places]  # the rest closes itself
 
 
 class Worker:

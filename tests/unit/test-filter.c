@@ -1361,6 +1361,39 @@ static void what_the_analyst_may(void **state)
 	assert_true(check_plain(NC_FILTER_ANALYST, trials, unit_count(trials)) > 0);
 }
 
+static void what_the_relay_may(void **state)
+{
+	const unsigned long no = ~0UL;
+	const struct trial trials[] = {
+		{ALLOWED, SYS_recvmsg, {no}},
+		{ALLOWED, SYS_sendmsg, {no}},
+		{ALLOWED, SYS_splice, {no}},
+		{ALLOWED, SYS_fstat, {no}},
+		{ALLOWED, SYS_pipe2, {0, no}},
+		{REFUSED, SYS_fcntl, {no, F_SETOWN, 1}},
+		{REFUSED, SYS_socketpair, {AF_UNIX, SOCK_DGRAM, 0}},
+		{REFUSED, SYS_socketpair, {AF_INET, SOCK_STREAM, 0}},
+		{REFUSED, SYS_socket, {AF_UNIX, SOCK_STREAM, 0}},
+		{REFUSED, SYS_connect, {no}},
+		{REFUSED, SYS_accept4, {no}},
+		{REFUSED, SYS_openat, {no}},
+		{REFUSED, SYS_newfstatat, {no}},
+		{REFUSED, SYS_ioctl, {no, 0x5412}},
+		{REFUSED, SYS_mprotect, {0, 0, PROT_EXEC}},
+		{REFUSED, SYS_memfd_create, {0}},
+		{REFUSED, SYS_execve, {0}},
+		{REFUSED, SYS_clone, {SIGCHLD}},
+		{REFUSED, SYS_clone, {CLONE_THREAD}},
+		{REFUSED, SYS_prlimit64, {0, 0, 1}},
+		{REFUSED, SYS_kill, {1UL << 30, 0}},
+		{REFUSED, SYS_ptrace, {no}},
+	};
+
+	(void)state;
+	has_its_calls_and_no_others(NC_FILTER_RELAY, 20, 40);
+	assert_true(check_plain(NC_FILTER_RELAY, trials, unit_count(trials)) > 0);
+}
+
 static void what_the_recorder_may(void **state)
 {
 	static char bytes[64];
@@ -1704,6 +1737,7 @@ int main(void)
 		unit_test_fds(what_the_egress_may),
 		unit_test_fds(what_the_courier_may),
 		unit_test_fds(what_the_analyst_may),
+		unit_test_fds(what_the_relay_may),
 		unit_test_fds(threads_of_the_worker_work),
 #endif
 		unit_test_fds(signals_to_itself_only),
