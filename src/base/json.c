@@ -290,6 +290,20 @@ void nc_json_dump(const json_t *value, struct nc_buf *out)
 		out->error = -ENOMEM;
 }
 
+void nc_json_shorten(json_t *value, size_t max)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	json_object_foreach(value, key, member) if (json_string_length(member) > max)(void)
+		json_object_set_new(value, key, json_null()); /* or it stays */
+	else nc_json_shorten(member, max);
+	json_array_foreach(value, i, member) if (json_string_length(member) > max)(void)
+		json_array_set_new(value, i, json_null());
+	else nc_json_shorten(member, max);
+}
+
 int nc_json_print(FILE *out, json_t *value, bool indented)
 {
 	cleanup_json json_t *owned = value;

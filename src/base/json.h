@@ -56,6 +56,9 @@ int nc_json_unescape(
 struct nc_buf;
 void nc_json_dump(const json_t *value, struct nc_buf *out);
 
+/* Texts of more than max bytes, however deep in value, become null. */
+void nc_json_shorten(json_t *value, size_t max);
+
 /*
  * Writes value, indented for people or on one line, and a newline. Takes over the reference to
  * value; NULL stands for memory that ran out while it was built. 0 or -errno.

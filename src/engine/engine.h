@@ -64,7 +64,8 @@ struct nc_listener {
 	void (*progress)(void *context, const char *text);
 	/*
 	 * Once, as the last call. The reply is the listener's; NULL: no memory for one. text is the
-	 * same on one line, if it is large and was written already, and may be taken; else empty.
+	 * same on one line, if it is large and was written by a thread, and may be taken; then
+	 * reply has no long texts any more. Else it is empty.
 	 */
 	void (*done)(void *context, json_t *reply, struct nc_buf *text);
 };

@@ -20,6 +20,8 @@
 
 /* More than that, and others would wait while it is written. */
 #define LARGE (128U * 1024)
+/* A text that is not looked at any more, once the reply has been written. */
+#define LONG_TEXT (64U * 1024)
 
 const struct nc_step_state *nc_execution_last(const struct nc_execution *execution)
 {
@@ -544,12 +546,14 @@ void nc_execution_close(struct nc_execution *execution)
 		return;
 	execution->code = code_of(execution);
 	execution->line = nc_chronicle_line(execution, execution->reply);
-	if (!nc_execution_is_large(execution))
+	if (!nc_execution_is_large(execution) || !nc_engine_setup(execution->engine)->threads)
 		return;
 	execution->text.max = NC_REPLY_TEXT_MAX;
 	nc_json_dump(execution->reply, &execution->text);
 	if (execution->text.error < 0)
 		nc_buf_done(&execution->text); /* whoever wants it writes it */
+	else
+		nc_json_shorten(execution->reply, LONG_TEXT); /* freed here, and not on the loop */
 	if (execution->code && strlen(execution->code) > LARGE)
 		execution->code_fd = nc_record_seal(execution->code, strlen(execution->code));
 }

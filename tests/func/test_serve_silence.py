@@ -129,7 +129,7 @@ def test_the_spawner(daemon):
 def test_what_is_acknowledged_is_begun(daemon):
     """A command in the background is acknowledged when the spawner has its order, so that it runs though the daemon dies."""
     box = daemon.ask("POST", "/v1/sandboxes", {}).json()["id"]
-    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 25], "background": True}  # few fit into a socket
+    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 23], "background": True}  # few fit into a socket
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         with stopped(daemon.process.pid):
             asked = [pool.submit(daemon.ask, "POST", f"/v1/sandboxes/{box}/commands", order, timeout=60) for _ in range(30)]
@@ -146,7 +146,7 @@ def test_what_is_acknowledged_is_told_to_boxes(daemon):
     box = daemon.ask("POST", "/v1/sandboxes", {}).json()["id"]
     base = f"/v1/sandboxes/{box}"
     ids = [daemon.ask("POST", f"{base}/commands", {"command": "exec sleep 300", "background": True}).json()["id"] for _ in range(2)]
-    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 25], "background": True}  # few fit into a socket
+    order = {"command": ["sh", "-c", "sleep 300", *["x" * 1000] * 23], "background": True}  # few fit into a socket
     with concurrent.futures.ThreadPoolExecutor(40) as pool:
         with stopped(daemon.process.pid):
             fill = [pool.submit(daemon.ask, "POST", f"{base}/commands", order, timeout=60) for _ in range(30)]

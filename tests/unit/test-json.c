@@ -446,6 +446,20 @@ static void counts_values_and_not_what_strings_hold(void **state)
 	assert_int_equal(nc_json_count("[\"\\", 3), 2); /* ends in the middle of an escape */
 }
 
+static void long_texts_become_null(void **state)
+{
+	json_t *value = json_pack("{s:s, s:s, s:i, s:[s, {s:s, s:s}]}", "a", "1234", "b", "12345",
+		"c", 7, "d", "123456", "e", "12345", "f", "");
+	cleanup_free char *text = NULL;
+
+	(void)state;
+	nc_json_shorten(value, 4);
+	text = json_dumps(value, JSON_COMPACT);
+	assert_string_equal(
+		text, "{\"a\":\"1234\",\"b\":null,\"c\":7,\"d\":[null,{\"e\":null,\"f\":\"\"}]}");
+	json_decref(value);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -467,6 +481,7 @@ int main(void)
 		cmocka_unit_test(print_writes_one_line_or_many),
 		cmocka_unit_test(print_takes_the_reference_over),
 		cmocka_unit_test(print_of_null_means_no_memory),
+		cmocka_unit_test(long_texts_become_null),
 		cmocka_unit_test(print_to_a_full_device_fails),
 		cmocka_unit_test(counts_values_and_not_what_strings_hold),
 	};
