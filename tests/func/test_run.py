@@ -275,7 +275,7 @@ def test_a_directory_is_a_program(run, name, tmp_path):
     done = run(None, str(top))
     assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
     done = run(None, "--file", f"{top}:kept", "--lang", "shell", "-c", "find . -type f | sort")
-    assert done.stdout.split() == sorted(f"./kept/{path}" for path in (main, *parts)) + ["./main.sh"]
+    assert done.stdout.split() == sorted(f"./kept/{path}" for path in (main, *parts)) + ["./main.sh"], done
 
 
 def test_directories_that_are_no_program(run, tmp_path):
