@@ -242,7 +242,8 @@ def test_a_client_that_never_reads_costs_little(tmp_path):
     """Live output is left out beyond 8 MiB, with its size; the reply is whole, and later frames are too."""
     with Engine(tmp_path, "--max-running", "1") as engine:
         engine.receive()
-        code = "import sys\nfor i in range(600): sys.stdout.write('x' * 65535 + '\\n')"
+        # it waits to be seen, and prints then
+        code = "import sys, time\ntime.sleep(1)\nfor i in range(600): sys.stdout.write('x' * 65535 + '\\n')"
         engine.execute({"language": "python", "code": code, "limits": {"output_bytes": 1 << 30}, "timeout": 60}, stream=True)
         worker = min(descendants(engine.process.pid))
         largest, was_seen = 0, False
