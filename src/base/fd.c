@@ -122,6 +122,15 @@ int nc_fd_write_control(int dir_fd, const char *path, const char *text)
 	return (size_t)n == size ? 0 : -EIO;
 }
 
+bool nc_fd_is_file(int fd)
+{
+	const int flags = fcntl(fd, F_GETFL);
+	struct stat status;
+
+	return flags >= 0 && !(flags & O_PATH) && fstat(fd, &status) == 0 &&
+	       S_ISREG(status.st_mode);
+}
+
 bool nc_fd_is_stream(int fd)
 {
 	struct stat status;

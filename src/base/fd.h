@@ -46,4 +46,7 @@ int nc_fd_write_control(int dir_fd, const char *path, const char *text);
  * descriptors. */
 bool nc_fd_is_stream(int fd);
 
+/* Whether it is a regular file, and not a mere path to one. */
+bool nc_fd_is_file(int fd);
+
 #endif

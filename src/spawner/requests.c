@@ -150,10 +150,10 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, struct nc_box_order
 	if (nc_box_fds_meet(fds, &spawner->packet) < 0 || !nc_box_fds_fit(order))
 		return false;
 	for (size_t i = 0; i < fds->n; i++)
-		if (fds->kind[i] == NC_FD_WORDS
-				? false /* the payload reads them, in its box, and nothing else */
-			: !nc_box_fd_is_tree(fds->kind[i])
-				? !nc_fd_is_stream(fds->fd[i])
+		/* words are read by the payload, in its box, and by nobody else */
+		if (!nc_box_fd_is_tree(fds->kind[i])
+				? !nc_fd_is_stream(fds->fd[i]) && !(fds->kind[i] == NC_FD_WORDS &&
+									  nc_fd_is_file(fds->fd[i]))
 				: order->tier != NC_TIER_CONTAINER ||
 					  !is_good_directory(spawner, fds->fd[i],
 						  fds->kind[i] == NC_FD_LAYER_WRITABLE))
