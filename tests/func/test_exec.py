@@ -380,6 +380,16 @@ def leftovers():
     return our_groups(), locks, mounts, files
 
 
+@pytest.mark.parametrize("words", [["yes"], ["sh", "-c", "yes >&2"]], ids=["output", "error"])
+def test_a_reader_that_leaves_ends_it_as_any_filter(box, words):
+    """Without a word, and with the status that says so."""
+    process = box.start("--timeout", "20s", "--", *words)
+    left, other = (process.stdout, process.stderr) if words == ["yes"] else (process.stderr, process.stdout)
+    assert left.readline() == "y\n"
+    left.close()
+    assert (process.wait(10), other.read()) == (128 + signal.SIGPIPE, "")
+
+
 def test_arguments_and_environment_of_any_length(box):
     """As long as the kernel takes a word, and 1 MiB in all."""
     words = ["y" * 131000] * 7
