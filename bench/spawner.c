@@ -105,6 +105,7 @@ static void greet(void)
 	if (in.type != NC_BOX_WELCOME)
 		die("greet the spawner");
 	nc_wire_begin(&out, NC_BOX_READY);
+	nc_wire_put_u32(&out, 1);
 	nc_wire_put_u64(&out, 0);
 	nc_wire_put_u32(&out, READY);
 	if (nc_wire_send(spawner_fd, &out, NULL, 0) < 0)
@@ -146,6 +147,7 @@ static void order(const struct program *program, uint64_t id)
 	};
 
 	nc_wire_begin(&out, NC_BOX_RUN);
+	nc_wire_put_u32(&out, 2);
 	nc_boxwire_put_order(&out, &wanted);
 	if (nc_wire_send(spawner_fd, &out, wanted.fds.fd, wanted.fds.n) < 0)
 		die("order a box");
@@ -161,6 +163,8 @@ static uint64_t wait_for_end(void)
 		struct nc_wire_in in;
 
 		receive(&in);
+		if (in.type == NC_BOX_ANSWER)
+			continue;
 		(void)nc_wire_get_u64(&in); /* the id: there is only one box at a time */
 		if (in.type == NC_BOX_ENDED)
 			return birth_ns;

@@ -377,7 +377,7 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	(void)birth_ns;
 	/* without the door the installer finds nobody, and says so */
 	if (door_fd >= 0 && nc_access_open(build->reach, build->exec.id, door_fd, &err) < 0)
-		nc_command_cancel(build->command);
+		(void)nc_command_cancel(build->command);
 }
 
 static void on_ended(void *context, const struct nc_box_end *end, uint64_t output_bytes,
@@ -686,7 +686,7 @@ void nc_build_cancel(struct nc_build *build)
 {
 	build->cancelled = true;
 	if (build->command)
-		nc_command_cancel(build->command);
+		(void)nc_command_cancel(build->command);
 	else if (!build->at_work)
 		look_later(build, 0);
 }

@@ -122,10 +122,6 @@ void nc_engine_reconfigure(
 /* lost follows when the spawner has died: nothing can be executed any more. */
 void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context);
 
-/* Whether what was asked of boxes waits to be taken, and would die with us; sent follows. */
-bool nc_engine_is_behind(const struct nc_engine *engine);
-void nc_engine_on_sent(struct nc_engine *engine, void (*sent)(void *context), void *context);
-
 /* Whether somebody records now what is executed; whether one is there, answering or not. */
 bool nc_engine_records(const struct nc_engine *engine);
 bool nc_engine_has_recorder(const struct nc_engine *engine);

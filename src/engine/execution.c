@@ -158,7 +158,7 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 				break; /* its end is on its way */
 			execution->unpack_error = nc_unpack_add(&execution->unpack, data, size);
 			if (execution->unpack_error)
-				nc_command_cancel(execution->command);
+				(void)nc_command_cancel(execution->command);
 			break;
 		}
 		__attribute__((fallthrough));
@@ -482,12 +482,12 @@ void nc_execution_stop(struct nc_execution *execution)
 	if (stage_of(execution)->kind == NC_STAGE_LOOK)
 		return; /* it is all that is still wanted of the box */
 	if (find_look(execution) == 0) {
-		nc_command_cancel(execution->command);
+		(void)nc_command_cancel(execution->command);
 		return;
 	}
-	nc_command_signal(execution->command, SIGKILL);
+	(void)nc_command_signal(execution->command, SIGKILL);
 	if (execution->frozen_for.id)
-		nc_hub_freeze(hub, execution->box_id, false);
+		(void)nc_hub_freeze(hub, execution->box_id, false);
 }
 
 /* The bill of what was stopped, and then the end, but for a look at decoys. */

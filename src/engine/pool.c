@@ -313,7 +313,7 @@ static void retire(struct zygote *zygote)
 {
 	zygote->is_ended = true;
 	if (zygote->command) /* again if it was about to begin the first time */
-		nc_command_cancel(zygote->command);
+		(void)nc_command_cancel(zygote->command);
 	zygote->taken = zygote->command != NULL;
 }
 
@@ -414,7 +414,7 @@ static void keep_waiters(struct nc_pool *pool)
 				n > pool->node.ready +
 						(pool->node.ready > 0 ? SPARE_WAITERS : 0))) {
 			waiter->waits = false;
-			nc_command_cancel(waiter->command);
+			(void)nc_command_cancel(waiter->command);
 			pool->node.failures = 0;
 		}
 	}

@@ -252,7 +252,7 @@ static void on_over(void *context, enum nc_reason reason, enum nc_policy_over ho
 
 	(void)reason; /* which is among the decisions that are noted */
 	note(sandbox, "sandbox.over-budget");
-	if (how == NC_OVER_END || nc_sandbox_pause(sandbox, true, &err) < 0)
+	if (how == NC_OVER_END || nc_sandbox_pause(sandbox, true, true, &err) < 0)
 		nc_sandbox_destroy(sandbox);
 }
 
@@ -659,18 +659,49 @@ int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
 	return 0;
 }
 
-int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *err)
+int64_t nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, bool must, struct nacre_err *err)
 {
 	const struct nc_engine_setup *engine = nc_engine_setup(sandbox->all->setup.engine);
+	int64_t ticket;
 
 	if (!nc_holder_terms(engine->holder, sandbox->exec.tier)->stops)
 		return nc_err_set(err, -EOPNOTSUPP,
 			"Nothing can be stopped here: no control group can be frozen");
+	ticket = nc_hub_freeze(sandbox->all->hub, sandbox->box_id, paused);
+	if (ticket < 0)
+		return nc_err_errno(err, (int)ticket, "Ask the box");
+	sandbox->pausing = ticket;
+	sandbox->must_pause = must;
 	sandbox->paused = paused;
 	sandbox->used_ns = nc_clock_ns();
-	nc_hub_freeze(sandbox->all->hub, sandbox->box_id, paused);
 	nc_sandbox_save(sandbox);
-	return 0;
+	return ticket;
+}
+
+/* It was not stopped, or does not go on. */
+static void take_back(struct nc_sandbox *sandbox)
+{
+	sandbox->paused = !sandbox->paused;
+	note(sandbox, sandbox->paused ? "sandbox.not-resumed" : "sandbox.not-paused");
+	nc_sandbox_save(sandbox);
+	if (sandbox->must_pause)
+		nc_sandbox_destroy(sandbox);
+}
+
+static void on_answered(void *context, int64_t ticket, int error)
+{
+	const struct nc_sandboxes *all = context;
+
+	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
+		next = s->next;
+		if (s->pausing == 0 || !nc_hub_is_ticket(ticket, s->pausing))
+			continue;
+		s->pausing = 0;
+		if (error < 0 && error != -ESRCH) /* that has ended, which is told otherwise */
+			take_back(s);
+	}
+	if (all->gate.answered)
+		all->gate.answered(all->gate.context, ticket, error);
 }
 
 int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *context)
@@ -682,7 +713,7 @@ int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *con
 	*wait = (struct nc_stats_wait){sandbox->waiting, told, context};
 	sandbox->waiting = wait;
 	nc_access_ask(sandbox->access);
-	nc_hub_ask(sandbox->all->hub, sandbox->box_id);
+	(void)nc_hub_ask(sandbox->all->hub, sandbox->box_id);
 	return 0;
 }
 
@@ -770,7 +801,8 @@ int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes
 		.adopted = nc_sandboxes_adopted,
 		.told = on_told,
 		.gone = on_gone,
-		.lost = on_lost};
+		.lost = on_lost,
+		.answered = on_answered};
 	int r = all ? 0 : -ENOMEM;
 
 	if (r == 0 && setup->memory_fd >= 0)

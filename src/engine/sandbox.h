@@ -41,6 +41,8 @@ struct nc_sandboxes_gate {
 	void (*resume)(void *context, const char *tenant, const struct nc_box_limits *limits);
 	/* whether one more command may begin: 0, or -errno with err */
 	int (*admit_command)(void *context, const char *tenant, struct nacre_err *err);
+	/* what was asked of a box has been answered: see nc_hub_watch */
+	void (*answered)(void *context, int64_t ticket, int error);
 	/* one has ended, or the policy refused it; told: what everybody is told of it */
 	void (*command_ended)(void *context, const char *tenant, const json_t *told);
 };
@@ -114,8 +116,11 @@ int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre
 int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
 	struct nc_faults *faults, struct nacre_err *err);
 
-/* -EOPNOTSUPP with err: nothing here can stop it. */
-int nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, struct nacre_err *err);
+/*
+ * A ticket (tier/hub.h), whose answer says whether it stands still. -EOPNOTSUPP with err: nothing
+ * here can stop it. must: it is ended if it cannot be stopped.
+ */
+int64_t nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, bool must, struct nacre_err *err);
 
 /* What it uses now; told follows, from the loop, with a value that it borrows; NULL: it has ended.
  */
@@ -125,6 +130,7 @@ int nc_sandbox_stats(struct nc_sandbox *sandbox, nc_sandbox_told told, void *con
 /* Who is told of a process. */
 struct nc_process_listener {
 	void *context;
+	void (*begun)(void *context); /* once, before it prints; may be NULL */
 	void (*printed)(void *context, enum nc_stream stream, const char *data, size_t size);
 	/* once, as the last call; nc_process_json has how */
 	void (*ended)(void *context, struct nc_process *process);
@@ -173,9 +179,10 @@ json_t *nc_process_json(const struct nc_process *process, bool with_output);
 /* How much was taken; 0 of something: try again later. -ESRCH: it has ended, or takes none. */
 ssize_t nc_process_write(struct nc_process *process, const char *data, size_t size);
 void nc_process_end_input(struct nc_process *process);
-int nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns);
-void nc_process_signal(struct nc_process *process, int signal);
-void nc_process_kill(struct nc_process *process); /* with everything that it started */
+/* Tickets, or -errno; 0: there is nothing to wait for. */
+int64_t nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns);
+int64_t nc_process_signal(struct nc_process *process, int signal);
+int64_t nc_process_kill(struct nc_process *process); /* with everything that it started */
 
 /*
  * Files, through nacre-files inside. words are its verb and paths, which end in NULL. done follows,

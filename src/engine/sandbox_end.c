@@ -171,7 +171,7 @@ static void end_it(struct nc_process *process, const struct nc_alert *alert)
 		process->sandbox->terms->policy, alert->reason, alert->id);
 	process->blocked = true;
 	nc_process_save(process);
-	nc_process_kill(process);
+	(void)nc_process_kill(process);
 }
 
 /* Whoever resumes the sandbox lets it go on. */
@@ -183,7 +183,7 @@ static void pause_for(struct nc_process *process, const struct nc_alert *alert)
 		return;
 	process->paused_for = true;
 	/* what cannot be stopped is not let go on */
-	if (nc_sandbox_pause(process->sandbox, true, &err) < 0)
+	if (nc_sandbox_pause(process->sandbox, true, true, &err) < 0)
 		end_it(process, alert);
 }
 
@@ -241,7 +241,7 @@ void nc_process_look(struct nc_process *process)
 	if (!process->running || process->blocked || sandbox->paused)
 		return;
 	if (nc_sandbox_is_home(sandbox))
-		nc_hub_ask(sandbox->all->hub, process->box_id);
+		(void)nc_hub_ask(sandbox->all->hub, process->box_id);
 	else
 		respond(process);
 }

@@ -334,7 +334,7 @@ static void bury(struct nc_sandboxes *all)
 		else if (s->ends)
 			nc_hub_drop(all->hub, s->box_id);
 		else /* the one before may have died before it could say so */
-			nc_hub_freeze(all->hub, s->box_id, s->paused);
+			(void)nc_hub_freeze(all->hub, s->box_id, s->paused);
 	}
 }
 

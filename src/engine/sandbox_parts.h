@@ -82,9 +82,11 @@ struct nc_sandbox {
 	nc_sandbox_made made;
 	void *made_context;
 	bool lives, paused, ends;
-	bool filling;  /* with the files of its snapshot: nobody was told of it yet */
-	bool adopted;  /* it is there, or was made by this worker */
-	uint32_t page; /* of the ledger; 0: none */
+	int64_t pausing; /* the ticket of that, until it is answered; or 0 */
+	bool must_pause; /* or is ended */
+	bool filling;	 /* with the files of its snapshot: nobody was told of it yet */
+	bool adopted;	 /* it is there, or was made by this worker */
+	uint32_t page;	 /* of the ledger; 0: none */
 	char created[NC_CLOCK_STAMP_SIZE];
 	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
 	uint64_t saved_ns;	       /* used_ns as the next worker would know it */

@@ -144,7 +144,10 @@ static void on_started(void *context, uint64_t birth_ns, int door_fd)
 	process->began_ns = nc_clock_ns();
 	nc_process_save(process);
 	if (process->doomed)
-		nc_process_kill(process);
+		(void)nc_process_kill(process);
+	for (size_t i = 0; i < NC_PROCESS_LISTENERS_MAX; i++)
+		if (process->listener[i].begun)
+			process->listener[i].begun(process->listener[i].context);
 }
 
 static void on_fed(void *context)
@@ -672,28 +675,25 @@ void nc_process_end_input(struct nc_process *process)
 		nc_command_end_input(process->running);
 }
 
-int nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns)
+int64_t nc_process_resize(struct nc_process *process, unsigned short rows, unsigned short columns)
 {
 	return process->running ? nc_command_resize(process->running, rows, columns) : -ESRCH;
 }
 
-void nc_process_signal(struct nc_process *process, int signal)
+int64_t nc_process_signal(struct nc_process *process, int signal)
 {
-	if (process->running)
-		nc_command_signal(process->running, signal);
+	return process->running ? nc_command_signal(process->running, signal) : 0;
 }
 
 /* In a sandbox without groups the box would go with it; its end then takes all that it started. */
-void nc_process_kill(struct nc_process *process)
+int64_t nc_process_kill(struct nc_process *process)
 {
 	if (!process->running)
-		return;
+		return 0;
 	if (nc_sandbox_is_home(process->sandbox))
-		nc_command_cancel(process->running);
-	else {
-		nc_command_signal(process->running, SIGKILL);
-		process->doomed = true; /* if it has not begun yet it does not hear that */
-	}
+		return nc_command_cancel(process->running);
+	process->doomed = true; /* if it has not begun yet it does not hear that */
+	return nc_command_signal(process->running, SIGKILL);
 }
 
 int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
@@ -702,7 +702,7 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 	int r;
 
 	for (enum nc_stream i = 0; i < NC_STREAM_MAX; i++)
-		spec.output_bytes += process->output[i].bytes;
+		spec.had_bytes[i] = process->output[i].bytes;
 	r = nc_hub_adopt(process->sandbox->all->hub, adoption, &spec, &process->running);
 	if (r < 0)
 		return r;
@@ -711,7 +711,7 @@ int nc_process_adopt(struct nc_process *process, struct nc_adoption *adoption)
 	/* it would take the end of some for the end of all */
 	process->starved = process->hungry;
 	if (process->starved)
-		nc_process_kill(process);
+		(void)nc_process_kill(process);
 	return 0;
 }
 
@@ -772,9 +772,9 @@ static void task_kill(struct nc_file_task *task)
 {
 	task->doomed = true;
 	if (task->home)
-		nc_command_cancel(task->command);
+		(void)nc_command_cancel(task->command);
 	else
-		nc_command_signal(task->command, SIGKILL);
+		(void)nc_command_signal(task->command, SIGKILL);
 }
 
 static void task_started(void *context, uint64_t birth_ns, int door_fd)

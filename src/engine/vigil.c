@@ -76,7 +76,7 @@ static void freeze(struct nc_execution *execution, const struct nc_alert *alert)
 	uint64_t wall_ms = execution->limits.wall_ms;
 
 	execution->frozen_for = *alert;
-	nc_hub_freeze(nc_engine_hub(execution->engine), execution->box_id, true);
+	(void)nc_hub_freeze(nc_engine_hub(execution->engine), execution->box_id, true);
 	if (execution->listener.progress)
 		execution->listener.progress(execution->listener.context, alert->reason);
 	watch(execution, on_time_up, wall_ms > used_ms ? wall_ms - used_ms : 1, 0);
@@ -118,7 +118,7 @@ static void on_look(uv_timer_t *timer)
 {
 	struct nc_execution *execution = timer->data;
 
-	nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
+	(void)nc_hub_ask(nc_engine_hub(execution->engine), execution->box_id);
 }
 
 void nc_vigil_look(struct nc_execution *execution)

@@ -574,23 +574,20 @@ static int take_order(const struct nc_payload *payload, int channel_fd, struct n
 {
 	static char words[NC_BOX_WORDS_MAX];
 	size_t n = payload->terminal ? 0 : 3;
-	struct nc_wire_in in;
 	int r = nc_wire_receive(channel_fd, packet, 5);
 
 	if (r == 0)
 		_exit(0);
 	if (r < 0)
 		return r;
-	r = nc_wire_open(&in, packet->data, packet->size);
+	/* the spawner has judged it */
+	r = nc_boxwire_read_order(packet->data, packet->size, order);
 	if (r < 0)
 		return r;
-	in.lenient = true; /* the spawner has judged it */
-	nc_boxwire_get_order(&in, order);
 	n += has_fourth(order);
 	if (packet->n_fds != n + nc_box_fds_has(&order->fds, NC_FD_WORDS))
 		return -EBADMSG;
-	r = nc_wire_close(&in);
-	if (r == 0 && packet->n_fds > n) {
+	if (packet->n_fds > n) {
 		r = nc_box_words_read(order, packet->fds[n], words);
 		packet->fds[n] = nc_fd_close(packet->fds[n]);
 	}

@@ -3,9 +3,11 @@
  *
  *	nacre-files put				a stream of files on standard input, to here
  *	nacre-files get BYTES FILES PATTERN...	what matches from here, to standard output
- *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO, touched PATH...,
- *renewed PATH... (tree_verbs.c) nacre-files watch DEEP PATH (watch_verb.c) nacre-files pack MAX
- *PATH, unpack PATH, save MAX NAME, restore NAME (tar_verbs.c)
+ *	nacre-files stat|list|read|make|remove PATH, write MODE PATH, move FROM TO,
+ *		touched PATH..., renewed PATH...	(tree_verbs.c)
+ *	nacre-files watch DEEP PATH		(watch_verb.c)
+ *	nacre-files dial PORT			(dial_verb.c)
+ *	nacre-files pack MAX PATH, unpack PATH, save MAX NAME, restore NAME	(tar_verbs.c)
  *
  * Theory of operation: it runs as a command of the box, behind everything that holds any other, so
  * that a link, a FIFO or a device planted there reaches nothing that the box could not. Nothing

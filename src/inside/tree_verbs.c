@@ -22,6 +22,7 @@
 #include "base/limits.h"
 #include "base/parse.h"
 #include "base/text.h"
+#include "inside/dial_verb.h"
 #include "inside/tar_verbs.h"
 #include "inside/watch_verb.h"
 #include "kernel/tree.h"
@@ -261,6 +262,7 @@ static const struct {
 	{"touched", -1, do_touched},
 	{"renewed", -1, do_renewed},
 	{"watch", 2, nc_verb_watch},
+	{"dial", 1, nc_verb_dial},
 	{"pack", 2, nc_verb_pack},
 	{"unpack", 1, nc_verb_unpack},
 	{"save", 2, nc_verb_save},

@@ -265,7 +265,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 
 	nc_wire_put_u64(out, order->id);
 	nc_wire_put_u64(out, order->home);
-	nc_wire_put_u64(out, order->zygote);
+	nc_wire_put_u64(out, order->warm_class);
 	limit_fields(&limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		nc_wire_put_u64(out, *fields[i]);
@@ -289,7 +289,7 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 
 	*ret_order = (struct nc_box_order){.id = nc_wire_get_u64(in)};
 	ret_order->home = nc_wire_get_u64(in);
-	ret_order->zygote = nc_wire_get_u64(in);
+	ret_order->warm_class = nc_wire_get_u64(in);
 	limit_fields(&ret_order->limits, fields);
 	for (size_t i = 0; i < 8; i++)
 		*fields[i] = nc_wire_get_u64(in);
@@ -312,7 +312,22 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 		ret_order->tier = tier;
 }
 
-static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[11])
+int nc_boxwire_read_order(const void *data, size_t size, struct nc_box_order *ret_order)
+{
+	struct nc_wire_in in;
+	int r = nc_wire_open(&in, data, size);
+
+	if (r < 0)
+		return r;
+	in.lenient = true;
+	(void)nc_wire_get_u32(&in); /* its number */
+	nc_boxwire_get_order(&in, ret_order);
+	return nc_wire_close(&in);
+}
+
+#define USAGE_FIELDS 13
+
+static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[USAGE_FIELDS])
 {
 	fields[0] = &usage->wall_ns;
 	fields[1] = &usage->cpu_user_us;
@@ -325,9 +340,12 @@ static void usage_fields(struct nc_box_usage *usage, uint64_t *fields[11])
 	fields[8] = &usage->context_switches;
 	fields[9] = &usage->io_read_bytes;
 	fields[10] = &usage->io_written_bytes;
+	fields[11] = &usage->net_received_bytes;
+	fields[12] = &usage->net_sent_bytes;
 }
 
-_Static_assert(sizeof(struct nc_box_usage) == 11 * sizeof(uint64_t), "a figure is not sent");
+_Static_assert(
+	sizeof(struct nc_box_usage) == USAGE_FIELDS * sizeof(uint64_t), "a figure is not sent");
 
 /* What boxes can do, as bits. */
 static void can_fields(struct nc_tier_terms *terms, bool *fields[4])
@@ -403,7 +421,7 @@ void nc_boxwire_get_welcome(struct nc_wire_in *in, struct nc_box_welcome *ret_we
 void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 {
 	struct nc_box_usage usage = end->usage;
-	uint64_t *fields[11];
+	uint64_t *fields[USAGE_FIELDS];
 
 	nc_wire_put_u64(out, end->id);
 	nc_wire_put_u8(out, (uint8_t)end->cause);
@@ -415,7 +433,7 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 	nc_wire_put_u32(out, end->hit);
 	nc_wire_put_u8(out, end->stays);
 	usage_fields(&usage, fields);
-	for (size_t i = 0; i < 11; i++)
+	for (size_t i = 0; i < USAGE_FIELDS; i++)
 		nc_wire_put_u64(out, *fields[i]);
 	nc_wire_put_u32(out, end->n_denied);
 	for (size_t i = 0; i < end->n_denied; i++) {
@@ -427,7 +445,7 @@ void nc_boxwire_put_end(struct nc_wire_out *out, const struct nc_box_end *end)
 void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 {
 	struct nc_box_end end = {.id = nc_wire_get_u64(in)};
-	uint64_t *fields[11];
+	uint64_t *fields[USAGE_FIELDS];
 	uint8_t cause = nc_wire_get_u8(in);
 	uint8_t tier;
 
@@ -439,7 +457,7 @@ void nc_boxwire_get_end(struct nc_wire_in *in, struct nc_box_end *ret_end)
 	end.hit = nc_wire_get_u32(in);
 	end.stays = nc_wire_get_u8(in) != 0;
 	usage_fields(&end.usage, fields);
-	for (size_t i = 0; i < 11; i++)
+	for (size_t i = 0; i < USAGE_FIELDS; i++)
 		*fields[i] = nc_wire_get_u64(in);
 	end.n_denied = nc_wire_get_u32(in);
 	if (cause >= NC_CAUSE_MAX || tier >= NC_TIER_MAX || end.n_denied > NC_DENIED_MAX) {

@@ -15,27 +15,44 @@
 
 /*
  * Each side says its version first. From 7 on neighbours understand each other: who is older skips
- * fields at the end of a message and answers (the holder) or ignores (the worker) messages that it
- * does not know. Who is newer sends no flag or value that the older one does not know.
+ * fields at the end of a message; the holder answers messages that it does not know with
+ * EOPNOTSUPP, the worker ignores them. Who is newer sends no flag or value that the older one does
+ * not know.
  */
 #define NC_BOXWIRE_VERSION 7U
 #define NC_BOXWIRE_OLDEST 7U
 
 enum nc_box_message {
-	/* to the spawner */
+	/*
+	 * To the holder. After HELLO each begins with a u32, its number, and has one answer: RUN
+	 * and NEXT are answered by STARTED or FAILED, ASK by TOLD, all others and what could not be
+	 * done by ANSWER. FORGET is an acknowledgement and has none.
+	 */
 	NC_BOX_HELLO = 1, /* u32 version; once, first */
 	NC_BOX_RUN,	  /* struct nc_box_order */
 	NC_BOX_KILL,	  /* u64 id, u8 enum nc_box_cause */
-	/* u64 zygote, u32: how many boxes to keep prepared from now on with its children (zygote 0:
-	   with none); 0 boxes: those that wait end as well */
+	/* u64 warm class, u32: how many boxes to keep prepared from now on with its children
+	   (class 0: with none); 0 boxes: those that wait end as well */
 	NC_BOX_READY,
 	NC_BOX_FORGET, /* u64 id: the end of a kept box has been taken note of */
 	NC_BOX_NEXT,   /* struct nc_box_order with its streams, for a box that stays */
 	/* u64 id, u32 signal: for the program that runs in it; 0: no more input, if it is kept */
 	NC_BOX_SIGNAL,
 	NC_BOX_FREEZE, /* u64 id, u8: whether it and those at home in it stand still */
-	NC_BOX_ASK,    /* u64 id: how is it; NC_BOX_TOLD follows if there is such a box */
-	/* from the spawner */
+	NC_BOX_ASK,    /* u64 id: how is it */
+	NC_BOX_RESIZE, /* u64 id, u32 rows, u32 columns: of its terminal */
+	/*
+	 * After ADOPT, of what runs: u64 id, u64 bytes of output, u64 of error that the worker has
+	 * had: the holder goes on from there. In a pipe of the kernel's what was not read is still
+	 * there; a holder that keeps output itself sends none before this.
+	 */
+	NC_BOX_HAD,
+	/*
+	 * With a SOCK_SEQPACKET socket: who speaks there is served as well, with numbers of boxes
+	 * of its own; what it has ends with it. Only the worker may introduce others.
+	 */
+	NC_BOX_INTRODUCE,
+	/* from the holder */
 	NC_BOX_WELCOME = 101, /* u32 version, struct nc_box_welcome */
 	NC_BOX_STARTED,	      /* u64 id, u64 ns since the order, fds: its terminal, its door */
 	NC_BOX_ENDED,	      /* struct nc_box_end */
@@ -46,9 +63,16 @@ enum nc_box_message {
 	 * follows if that is known.
 	 */
 	NC_BOX_ADOPT,
-	NC_BOX_TOLD,	    /* struct nc_box_now */
-	NC_BOX_UNSUPPORTED, /* u16 type of a request, u64 id in it: it is not known here */
+	NC_BOX_TOLD, /* struct nc_box_now */
+	/*
+	 * u32 number of a request, u32 errno: it was done (0), there is no such box (ESRCH), it has
+	 * none (ENOTTY), or this holder does not know or cannot do it (EOPNOTSUPP)
+	 */
+	NC_BOX_ANSWER,
 };
+
+/* Who is served beside the worker, at once. */
+#define NC_BOX_CLIENTS_MAX 8U
 
 /* Maxima of an order, which must fit into one message; words that do not come beside it. */
 #define NC_BOX_ARGS_MAX 4096U
@@ -163,7 +187,9 @@ struct nc_box_fds {
 struct nc_box_order {
 	uint64_t id;
 	uint64_t home; /* the box that stays in which it runs, beside what else runs there; or 0 */
-	uint64_t zygote; /* a box with a child of this one is preferred, if one is ready; or 0 */
+	/* the command that lends its children to other boxes: one with a child of it is preferred,
+	 * if one is ready; or 0 */
+	uint64_t warm_class;
 	char name[NC_BOX_NAME_MAX + 1]; /* what the journal calls what runs in it; or "" */
 	struct nc_box_limits limits;
 	enum nc_tier tier;
@@ -247,6 +273,9 @@ struct nc_box_usage {
 	uint64_t context_switches;
 	uint64_t io_read_bytes;
 	uint64_t io_written_bytes;
+	/* of a network of the holder's; what passes a door is counted by who stands there */
+	uint64_t net_received_bytes;
+	uint64_t net_sent_bytes;
 };
 
 struct nc_box_end {
@@ -324,6 +353,9 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
  * in->error, as with every getter.
  */
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order);
+
+/* The same of a whole RUN or NEXT, of whatever version. 0 or -errno. */
+int nc_boxwire_read_order(const void *data, size_t size, struct nc_box_order *ret_order);
 
 /* Reads the words that came beside an order; they borrow from data. 0 or -errno. */
 int nc_box_words_read(struct nc_box_order *order, int fd, char data[static NC_BOX_WORDS_MAX]);

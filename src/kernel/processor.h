@@ -1,4 +1,7 @@
-/* On which processor we run. For those few whom others wait for, and not for long. */
+/*
+ * On which processor we run. For those few whom others wait for, and not for long: a cold `nacre
+ * exec` takes 1.15 times as long without it (bench/ab.py, 31 rounds, two processors, 1.11 to 1.26).
+ */
 #ifndef NC_PROCESSOR_H
 #define NC_PROCESSOR_H
 

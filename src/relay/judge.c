@@ -14,12 +14,8 @@ bool nc_judge_is_order(uint16_t type)
 bool nc_judge_wants_door(const void *data, size_t size)
 {
 	static struct nc_box_order order;
-	struct nc_wire_in in;
 
-	if (nc_wire_open(&in, data, size) < 0)
-		return false;
-	nc_boxwire_get_order(&in, &order);
-	return in.error == 0 && order.flags & NC_ORDER_DOOR;
+	return nc_boxwire_read_order(data, size, &order) == 0 && order.flags & NC_ORDER_DOOR;
 }
 
 void nc_judge_refuse(struct nc_wire_out *out, const void *data, size_t size, int error)
@@ -28,6 +24,7 @@ void nc_judge_refuse(struct nc_wire_out *out, const void *data, size_t size, int
 	struct nc_wire_in in;
 
 	(void)nc_wire_open(&in, data, size);
+	(void)nc_wire_get_u32(&in); /* its number */
 	if (error == -EOPNOTSUPP)
 		nc_err_set(&err, error,
 			"Neither directories nor a way to the network can be handed on to there");

@@ -494,7 +494,6 @@ static int begin(struct nc_server *server)
 		nc_sandboxes_under_quota(server);
 		nc_channels_resume(server);
 		nc_engine_watch(setup->engine, on_lost, server);
-		nc_engine_on_sent(setup->engine, nc_rest_sent, server);
 		(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
 	}
 	return r;

@@ -35,10 +35,10 @@
 #include "inside/lend.h"
 #include "inside/mounts.h"
 #include "inside/shade.h"
+#include "kernel/bind.h"
 #include "kernel/caps.h"
 #include "kernel/processor.h"
 #include "kernel/program.h"
-#include "spawner/bind.h"
 
 /* A transit process makes one clone and ends. */
 #define TRANSIT_TIMEOUT_NS (10 * NC_NS_PER_S)
@@ -161,8 +161,8 @@ static int describe_layers(const struct nc_nursery *nursery, const struct nc_box
 		int fd;
 
 		if (fds->kind[i] == NC_FD_LAYER_WRITABLE)
-			fd = nc_bind_tree(
-				nursery, fds->fd[i], layer_places[n], true, &box->slot, err);
+			fd = nc_bind_tree(fds->fd[i], nursery->pid_ns_fd < 0, layer_places[n], true,
+				&box->slot, err);
 		else if (fds->kind[i] == NC_FD_LAYER)
 			fd = nc_bind_image(fds->fd[i], nursery->pid_ns_fd < 0);
 		else
@@ -232,8 +232,8 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 	for (size_t i = 0; r == 0 && i < pending->order.n_binds; i++) {
 		const struct nc_box_bind *bind = &pending->order.binds[i];
 
-		r = nc_bind_tree(nursery, nursery->bind_fd[bind->index], bind->target,
-			bind->writable, &box->slot, err);
+		r = nc_bind_tree(nursery->bind_fd[bind->index], nursery->pid_ns_fd < 0,
+			bind->target, bind->writable, &box->slot, err);
 		if (r < 0)
 			break;
 		spec->bind[spec->n_binds++] = (struct nc_root_bind){r, bind->target};

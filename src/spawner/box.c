@@ -90,6 +90,7 @@ static void note_order(struct nc_box *box, struct nc_box_pending *order)
 	box->ordered = true;
 	box->stays = (order->order.flags & NC_ORDER_STAY) != 0;
 	box->ordered_ns = nc_clock_ns();
+	box->client = order->client;
 	box->end.id = order->order.id;
 	memcpy(box->name, order->order.name, sizeof(box->name));
 	box->kept = (order->order.flags & NC_ORDER_KEEP) != 0;
@@ -642,6 +643,7 @@ bool nc_box_clear(struct nc_nursery *nursery, struct nc_box *box, uint64_t now)
 		return true;
 	}
 	box->listener_fd = nc_fd_close(box->listener_fd);
+	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->end.stays = true;
 	box->state = NC_BOX_STAYS;
 	return true;

@@ -63,7 +63,7 @@ enum nc_box_state {
 
 /* An order as it came: the words in it borrow from data. */
 struct nc_box_pending {
-	size_t size;
+	size_t size, client;
 	struct nc_box_order order;
 	unsigned char data[];
 };
@@ -111,7 +111,7 @@ struct nc_box {
 	int built_fd;		     /* what tells the payload of the root; until that is forked */
 	int scratch_fd;		     /* the limited file system, to ask how full it is */
 	int listener_fd;    /* readable when a system call was refused: nc_box_denied; or -EBADF */
-	int terminal_fd;    /* the master of its terminal, until the worker has it */
+	int terminal_fd;    /* the master of its terminal, unless it is kept */
 	int door_fd;	    /* the socket that listens in it, until the worker has it */
 	int kept_fd[3];	    /* the worker's ends of its streams; or its terminal */
 	int zygote_fd;	    /* to the zygote that runs in it; or -EBADF */
@@ -124,6 +124,7 @@ struct nc_box {
 	enum nc_warmth warmth;
 	int go_fd, channel_fd;		/* the borrowed payload's, until it has come */
 	uint64_t spaces[NC_BOX_SPACES]; /* and the namespaces that it must be in by then */
+	size_t client;			/* whose it is: only they can name it */
 	uint64_t home_id; /* the box in which it runs; 0: it is one itself, as below */
 	int home_fd;	  /* pidfd of process 1 there */
 	char name[NC_BOX_NAME_MAX + 1]; /* for the journal */

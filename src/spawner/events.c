@@ -14,19 +14,11 @@
 
 static uint32_t last_number;
 
-int nc_events_open(const int fds[static 3])
+int nc_events_watch(int events_fd, int fd, enum nc_event_kind kind, size_t index)
 {
-	cleanup_close int events_fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = index << 8 | kind};
 
-	if (events_fd < 0)
-		return -errno;
-	for (unsigned int i = 0; i < 3; i++) {
-		struct epoll_event event = {.events = EPOLLIN, .data.u64 = i};
-
-		if (fds[i] >= 0 && epoll_ctl(events_fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
-			return -errno;
-	}
-	return take_fd(events_fd);
+	return epoll_ctl(events_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
 /* The descriptor and which of them it is. */
@@ -130,10 +122,12 @@ int nc_events_wait(int events_fd, struct nc_box *boxes, int timeout_ms, struct n
 	for (int i = 0; i < n; i++) {
 		uint64_t name = events[i].data.u64;
 		struct nc_event event = {(enum nc_event_kind)(name & 0xff), name >> 8 & 0xffffff};
-		struct nc_watch *watch = &boxes[event.box].watch[event.kind == NC_EVENT_DENIED];
 
 		if (event.kind >= NC_EVENT_BOX) {
-			if (boxes[event.box].state == NC_BOX_FREE || watch->number != name >> 32)
+			struct nc_box *box = &boxes[event.box];
+			struct nc_watch *watch = &box->watch[event.kind == NC_EVENT_DENIED];
+
+			if (box->state == NC_BOX_FREE || watch->number != name >> 32)
 				continue;
 			watch->number = 0;
 		}

@@ -9,18 +9,18 @@
 enum nc_event_kind {
 	NC_EVENT_WORKER, /* its pidfd */
 	NC_EVENT_SIGNAL,
-	NC_EVENT_SOCKET, /* the worker has said something */
+	NC_EVENT_CLIENT, /* one has said something */
 	NC_EVENT_BOX,	 /* what its state waits for */
 	NC_EVENT_DENIED, /* a system call was refused in it */
 };
 
 struct nc_event {
 	enum nc_event_kind kind;
-	size_t box; /* by its index */
+	size_t box; /* by its index; of a client, its own */
 };
 
-/* Watches the first three, in their order. A descriptor or -errno. */
-int nc_events_open(const int fds[static 3]);
+/* Watches a descriptor that is no box's, for good. 0 or -errno. */
+int nc_events_watch(int events_fd, int fd, enum nc_event_kind kind, size_t index);
 
 /* The descriptor that the box's state waits for; -EBADF: none. */
 int nc_events_awaited(const struct nc_box *box);

@@ -1,9 +1,11 @@
 /* The loop: deadlines, events, and the end of the worker and of all boxes. */
 #include "spawner/spawner.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,8 +134,8 @@ static void handle_event(struct nc_spawner *spawner, const struct nc_event *even
 
 	if (event->kind == NC_EVENT_SIGNAL)
 		handle_signal_to_us(spawner);
-	else if (event->kind == NC_EVENT_SOCKET && spawner->worker.fd >= 0)
-		nc_requests_receive(spawner);
+	else if (event->kind == NC_EVENT_CLIENT && spawner->client[event->box].fd >= 0)
+		nc_requests_receive(spawner, event->box);
 	if (event->kind >= NC_EVENT_BOX)
 		nc_table_touch(&spawner->table, box);
 	/* what was refused is noted before the end is */
@@ -147,12 +149,20 @@ static void handle_event(struct nc_spawner *spawner, const struct nc_event *even
 /* Serves until the worker ends. 0, or -errno if it never began. */
 static int serve(struct nc_spawner *spawner, struct nacre_err *err)
 {
-	const int fds[] = {spawner->worker.pidfd, spawner->signal_fd, spawner->worker.fd};
-	cleanup_close int events_fd = nc_events_open(fds);
+	cleanup_close int events_fd = epoll_create1(EPOLL_CLOEXEC);
+	int r = events_fd < 0
+			? -errno
+			: nc_events_watch(events_fd, spawner->worker.pidfd, NC_EVENT_WORKER, 0);
 	bool ends = false;
 
-	if (events_fd < 0)
-		return nc_err_errno(err, events_fd, "Watch what happens");
+	if (r == 0)
+		r = nc_events_watch(events_fd, spawner->signal_fd, NC_EVENT_SIGNAL, 0);
+	for (size_t i = 0; r == 0 && i <= NC_BOX_CLIENTS_MAX; i++)
+		if (spawner->client[i].fd >= 0)
+			r = nc_events_watch(events_fd, spawner->client[i].fd, NC_EVENT_CLIENT, i);
+	if (r < 0)
+		return nc_err_errno(err, r, "Watch what happens");
+	spawner->events_fd = events_fd;
 	NC_EACH_BOX (&spawner->table, box) {
 		memset(box->watch, 0, sizeof(box->watch));
 		nc_table_touch(&spawner->table, box);
@@ -171,11 +181,11 @@ static int serve(struct nc_spawner *spawner, struct nacre_err *err)
 	return 0;
 }
 
-/* Kills every box that is left, but for kept ones if somebody will ask for them. */
+/* Kills every box that is left, but for kept ones, and others', if somebody will ask for them. */
 static void kill_boxes(struct nc_spawner *spawner, bool all)
 {
 	NC_EACH_BOX (&spawner->table, box) {
-		if (!all && box->kept)
+		if (!all && (box->kept || box->client > 0))
 			continue;
 		nc_box_kill(box, NC_CAUSE_CANCEL);
 		box->failed = true; /* there is nobody to tell of its end */
@@ -237,9 +247,9 @@ void nc_loop_end_boxes(struct nc_spawner *spawner)
 /* What it has said before it died holds: others may have been told that it was done. */
 static void hear_out(struct nc_spawner *spawner)
 {
-	spawner->worker.dead = true;
-	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner->worker.fd >= 0; i++)
-		nc_requests_receive(spawner);
+	spawner->client[0].dead = true;
+	for (unsigned int i = 0; i < LAST_WORDS_MAX && spawner->client[0].fd >= 0; i++)
+		nc_requests_receive(spawner, 0);
 }
 
 int nc_loop_serve(struct nc_spawner *spawner, struct nacre_err *err)

@@ -321,7 +321,10 @@ int main(int argc, char **argv)
 	uint64_t worker, never = UINT64_MAX;
 	int code;
 
-	spawner.worker.pidfd = spawner.worker.fd = spawner.worker.exe_fd = -EBADF;
+	spawner.worker =
+		(struct nc_worker){.pidfd = -EBADF, .exe_fd = -EBADF, .client = &spawner.client[0]};
+	for (size_t i = 0; i <= NC_BOX_CLIENTS_MAX; i++)
+		spawner.client[i].fd = -EBADF;
 	spawner.signal_fd = spawner.nursery.files_fd = spawner.witness_fd = -EBADF;
 	spawner.nursery.locks = (struct nc_locks){-EBADF, -EBADF, -EBADF};
 	spawner.nursery.scratch.above_fd = spawner.nursery.scratch.fd = -EBADF;

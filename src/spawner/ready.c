@@ -54,9 +54,9 @@ struct nc_box *nc_ready_choose(struct nc_spawner *spawner, const struct nc_box_o
 	*ret_lender = NULL;
 	if (!nc_box_is_neutral(order))
 		return NULL;
-	if (order->zygote > 0) {
-		const struct nc_box *lender = nc_table_find(&spawner->table, order->zygote);
-		struct nc_box *box = look(spawner, order->zygote).best;
+	if (order->warm_class > 0) {
+		const struct nc_box *lender = nc_table_find(&spawner->table, 0, order->warm_class);
+		struct nc_box *box = look(spawner, order->warm_class).best;
 
 		/* a child that is still to come is there before an interpreter that is to start */
 		if (lender && lender->state == NC_BOX_RUNS && lender->ready > 0)
@@ -122,7 +122,7 @@ static bool is_orphan(struct nc_spawner *spawner, const struct nc_box *box)
 
 	if (box->ordered || box->lender_id == 0 || box->state != NC_BOX_WAITING)
 		return false;
-	lender = nc_table_find(&spawner->table, box->lender_id);
+	lender = nc_table_find(&spawner->table, 0, box->lender_id);
 	return !lender || lender->state != NC_BOX_RUNS;
 }
 

@@ -4,15 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/pidfd.h"
+#include "kernel/order.h"
 #include "kernel/userns.h"
+#include "spawner/events.h"
 #include "spawner/groups.h"
 
 /* A program that is short. */
@@ -20,12 +24,39 @@
 
 /* What a box takes while it is made, and the order beside it. */
 #define SPARE_FDS 40
+/* What a handler returns where its own message is the answer, or none is wanted. */
+#define ANSWERED 1
 #define TOO_WEAK "No box here is held as is required"
 #define NO_ROOM "This spawner has as many boxes as it can hold, or no memory"
 
 static bool is_adopted(const struct nc_box *box)
 {
 	return box->state != NC_BOX_FREE && box->kept && !box->failed;
+}
+
+void nc_client_end(struct nc_spawner *spawner, size_t client, const char *why)
+{
+	const bool is_worker = client == 0;
+
+	if (why)
+		fprintf(stderr, "nacre-spawner: ending %s: %s\n",
+			is_worker ? "the worker" : "who was introduced", why);
+	if (is_worker && why) {
+		spawner->worker.broken = true;
+		(void)nc_pidfd_kill(spawner->worker.pidfd, SIGKILL);
+	}
+	spawner->client[client].fd = nc_fd_close(spawner->client[client].fd);
+	NC_EACH_BOX (&spawner->table, box)
+		if (!is_worker && box->client == client && box->state != NC_BOX_FREE) {
+			nc_table_touch(&spawner->table, box);
+			nc_box_kill(box, NC_CAUSE_CANCEL);
+			box->failed = true; /* there is nobody to tell of its end */
+		}
+}
+
+static struct nc_box *find(struct nc_spawner *spawner, uint64_t id)
+{
+	return nc_table_find(&spawner->table, spawner->client_now, id);
 }
 
 static uint32_t count_adopted(struct nc_spawner *spawner)
@@ -53,7 +84,7 @@ static void tell_adopted(struct nc_spawner *spawner)
 		nc_wire_put_u64(&out, box->end.id);
 		nc_wire_put_u64(&out, box->home_id);
 		nc_boxwire_put_fds(&out, &fds);
-		nc_worker_send(&spawner->worker, &out, fds.fd, fds.n);
+		nc_tell(spawner, 0, &out, fds.fd, fds.n);
 		if (box->state == NC_BOX_KEPT || box->state == NC_BOX_STAYS)
 			nc_tell_end(spawner, box);
 	}
@@ -76,57 +107,34 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nc_wire_out out;
 	struct nc_box_host *host = &spawner->nursery.host;
 	struct nc_box_welcome welcome;
+	struct nc_client *client = &spawner->client[spawner->client_now];
+	const bool is_worker = spawner->client_now == 0;
 	uint32_t version = nc_wire_get_u32(in);
 
-	in->lenient = spawner->worker.newer = version > NC_BOXWIRE_VERSION;
+	in->lenient = client->newer = version > NC_BOXWIRE_VERSION;
 	if (nc_wire_close(in) < 0 || version < NC_BOXWIRE_OLDEST)
 		return -EBADMSG;
 	if (nc_groups_open(&spawner->nursery, &err) < 0) {
-		nc_worker_end(&spawner->worker, err.message);
-		return 0;
+		nc_client_end(spawner, spawner->client_now, err.message);
+		return ANSWERED;
 	}
 	host->ranges = spawner->nursery.scratch.ranges;
 	host->cgroups = spawner->nursery.cgroups.can;
 	host->user_ns = can_make_user_ns(spawner);
-	spawner->worker.greeted = true;
+	client->greeted = true;
 	welcome = (struct nc_box_welcome){
-		.ranges = host->ranges, .n_adopted = count_adopted(spawner)};
+		.ranges = host->ranges, .n_adopted = is_worker ? count_adopted(spawner) : 0};
 	nc_scratch_path(&spawner->nursery.scratch, welcome.scratch);
 	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
 		nc_terms_judge(host, i, &welcome.terms[i]);
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
 	nc_boxwire_put_welcome(&out, &welcome);
-	nc_worker_send(&spawner->worker, &out, NULL, 0);
-	tell_adopted(spawner);
+	nc_tell(spawner, spawner->client_now, &out, NULL, 0);
+	if (is_worker)
+		tell_adopted(spawner);
 	nc_groups_sweep(&spawner->nursery); /* while the worker thinks, and the first box grows */
-	return 0;
-}
-
-static bool within(uint64_t value, uint64_t least, uint64_t most)
-{
-	return value >= least && value <= most;
-}
-
-/* The spawner's own maxima, whatever the other side thinks of them. */
-static bool limits_are_sane(const struct nc_box_limits *limits)
-{
-	return within(limits->memory_bytes, 1U << 20, 1ULL << 40) &&
-	       within(limits->cpu_milli, 10, 1024000) && limits->cpu_time_ms <= 7 * 86400000ULL &&
-	       within(limits->wall_ms, 1, 7 * 86400000ULL) && within(limits->pids, 1, 32768) &&
-	       within(limits->disk_bytes, 4096, 1ULL << 40) &&
-	       within(limits->inodes, 16, 1ULL << 32) && within(limits->open_files, 8, 1U << 20);
-}
-
-static bool binds_are_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
-{
-	if (order->n_binds > 0 && order->tier != NC_TIER_CONTAINER)
-		return false;
-	for (size_t i = 0; i < order->n_binds; i++)
-		if (order->binds[i].index >= spawner->nursery.n_binds ||
-			!nc_box_target_ok(order->binds[i].target))
-			return false;
-	return true;
+	return ANSWERED;
 }
 
 /*
@@ -165,15 +173,14 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, struct nc_box_order
 static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 {
 	struct nc_box_pending *pending = calloc(1, sizeof(*pending) + spawner->packet.size);
-	struct nc_wire_in in;
 
 	if (!pending)
 		return NULL;
 	pending->size = spawner->packet.size;
+	pending->client = spawner->client_now;
 	memcpy(pending->data, spawner->packet.data, pending->size);
-	/* again from the copy: words borrow from where they were read */
-	if (nc_wire_open(&in, pending->data, pending->size) == 0)
-		nc_boxwire_get_order(&in, &pending->order);
+	/* again from the copy, and as before: words borrow from where they were read */
+	(void)nc_boxwire_read_order(pending->data, pending->size, &pending->order);
 	(void)nc_box_fds_meet(&pending->order.fds, &spawner->packet); /* as before */
 	for (size_t i = 0; i < spawner->packet.n_fds; i++)
 		spawner->packet.fds[i] = -EBADF;
@@ -182,27 +189,12 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 
 static bool order_is_sane(struct nc_spawner *spawner, struct nc_box_order *order)
 {
-	const bool packed = nc_box_fds_has(&order->fds, NC_FD_PACK);
-
-	return order->tier <= NC_TIER_PROCESS && limits_are_sane(&order->limits) &&
-	       order->dir[0] == '/' && binds_are_sane(spawner, order) &&
-	       descriptors_are_sane(spawner, order) &&
-	       !(order->flags & NC_ORDER_FILES && (packed || order->flags & NC_ORDER_TTY)) &&
-	       !((order->flags & NC_ORDER_DOOR) && order->tier != NC_TIER_CONTAINER) &&
-	       !((order->flags & NC_ORDER_ZYGOTE) &&
-		       (order->tier != NC_TIER_CONTAINER || packed ||
-			       order->flags & (NC_ORDER_FILES | NC_ORDER_TTY | NC_ORDER_KEEP |
-						      NC_ORDER_HOME))) &&
-	       !((order->flags & NC_ORDER_GUESTS) && !(order->flags & NC_ORDER_DOOR)) &&
-	       !((order->flags & NC_ORDER_HOME) && !(order->flags & NC_ORDER_STAY));
-}
-
-/* What a box is made of and held by stays as it was: a further command can name nothing of that. */
-static bool is_further(const struct nc_box_order *order)
-{
-	return order->n_binds == 0 && nc_box_layers(order) == 0 &&
-	       !nc_box_fds_has(&order->fds, NC_FD_IMAGE) &&
-	       !(order->flags & (NC_ORDER_DOOR | NC_ORDER_HOME));
+	/* what outlives a client, or is lent between boxes, is the worker's */
+	if (spawner->client_now > 0 &&
+		(order->flags & (NC_ORDER_KEEP | NC_ORDER_ZYGOTE) || order->warm_class > 0))
+		return false;
+	return descriptors_are_sane(spawner, order) &&
+	       nc_order_is_sane(order, spawner->nursery.n_binds);
 }
 
 static bool fits_into(const struct nc_box_order *order, const struct nc_box *home)
@@ -221,8 +213,8 @@ static int refuse(struct nc_spawner *spawner, uint64_t id, int code, const char 
 	struct nacre_err err = {0};
 
 	nc_err_set(&err, code, "%s", why);
-	nc_tell_failure(spawner, id, NC_FAIL_BOX, &err);
-	return 0;
+	nc_tell_failure(spawner, spawner->client_now, id, NC_FAIL_BOX, &err);
+	return ANSWERED;
 }
 
 /*
@@ -240,11 +232,11 @@ static bool is_short_of_fds(const struct nc_spawner *spawner)
 /* A command beside others, in a box of this worker's that stays. */
 static int join_box(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
-	struct nc_box *box, *home = nc_table_find(&spawner->table, order->home);
+	struct nc_box *box, *home = find(spawner, order->home);
 	struct nc_box_pending *pending;
 	struct nacre_err err = {0};
 
-	if (!is_further(order) || order->flags & NC_ORDER_STAY)
+	if (!nc_order_is_further(order) || order->flags & NC_ORDER_STAY)
 		return -EBADMSG;
 	/* its end was told, or will be */
 	if (!home || !home->stays || (home->state != NC_BOX_STAYS && home->state != NC_BOX_RUNS))
@@ -258,7 +250,7 @@ static int join_box(struct nc_spawner *spawner, const struct nc_box_order *order
 	if (!pending)
 		return refuse(spawner, order->id, -EAGAIN, NO_ROOM);
 	nc_step_birth(spawner, box, nc_box_join(&spawner->nursery, home, box, pending, &err), &err);
-	return 0;
+	return ANSWERED;
 }
 
 /* Safe: what is built is fixed but for numbers in range, directories that the caller allowed by
@@ -273,8 +265,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nc_box *box, *fresh;
 
 	nc_boxwire_get_order(in, &order);
-	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) ||
-		nc_table_find(&spawner->table, order.id))
+	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) || find(spawner, order.id))
 		return -EBADMSG;
 	if (is_short_of_fds(spawner))
 		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
@@ -293,7 +284,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 			spawner, box, nc_box_take(&spawner->nursery, box, pending, &err), &err);
 	else
 		nc_step_begin(spawner, fresh, pending, lender);
-	return 0;
+	return ANSWERED;
 }
 
 /* Safe: a box of this worker's that runs no command of its own; see fits_into. */
@@ -306,10 +297,10 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 	int r;
 
 	nc_boxwire_get_order(in, &order);
-	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) || !is_further(&order) ||
-		order.home > 0)
+	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) ||
+		!nc_order_is_further(&order) || order.home > 0)
 		return -EBADMSG;
-	box = nc_table_find(&spawner->table, order.id);
+	box = find(spawner, order.id);
 	/* it has died meanwhile: its end was told */
 	if (!box || (box->state != NC_BOX_STAYS && (box->state != NC_BOX_WAITING || !box->ahead)))
 		return refuse(
@@ -322,7 +313,7 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 	r = pending ? nc_box_next(&spawner->nursery, box, pending, &err)
 		    : nc_err_errno(&err, -ENOMEM, "Take the order");
 	nc_step_birth(spawner, box, r, &err);
-	return 0;
+	return ANSWERED;
 }
 
 /* Safe: only boxes of this worker can be named; they are stopped with all that runs in them, or go
@@ -332,32 +323,42 @@ static int handle_freeze(struct nc_spawner *spawner, struct nc_wire_in *in)
 	uint64_t id = nc_wire_get_u64(in);
 	bool frozen = nc_wire_get_u8(in) != 0;
 
+	int r = 0;
+
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
-	NC_EACH_BOX (&spawner->table, box)
-		if ((box->state == NC_BOX_RUNS || box->state == NC_BOX_STAYS) &&
-			(box->end.id == id || box->home_id == id) && (frozen || box->frozen_ns > 0))
-			(void)nc_box_freeze(box, frozen); /* it stops when it can */
-	return 0;
+	NC_EACH_BOX (&spawner->table, box) {
+		int one;
+
+		if ((box->state != NC_BOX_RUNS && box->state != NC_BOX_STAYS) ||
+			box->client != spawner->client_now ||
+			(box->end.id != id && box->home_id != id) ||
+			(!frozen && box->frozen_ns == 0))
+			continue;
+		one = nc_box_freeze(box, frozen);
+		if ((box->frozen_ns > 0) != frozen)
+			r = one;
+	}
+	return find(spawner, id) ? r : -ESRCH;
 }
 
 /* Safe: figures of a box of this worker's. */
 static int handle_ask(struct nc_spawner *spawner, struct nc_wire_in *in)
 {
-	const struct nc_box *box = nc_table_find(&spawner->table, nc_wire_get_u64(in));
+	const struct nc_box *box = find(spawner, nc_wire_get_u64(in));
 	struct nc_wire_out out;
 	struct nc_box_now now;
 
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
 	if (!box)
-		return 0;
+		return -ESRCH;
 	nc_box_look(box, &now);
 	nc_means_tell(&spawner->nursery.host, &box->means, &now.so_far);
 	nc_wire_begin(&out, NC_BOX_TOLD);
 	nc_boxwire_put_now(&out, &now);
-	nc_worker_send(&spawner->worker, &out, NULL, 0);
-	return 0;
+	nc_tell(spawner, spawner->client_now, &out, NULL, 0);
+	return ANSWERED;
 }
 
 /* Safe: it goes to the program of a box of this worker's, by its descriptor. */
@@ -369,12 +370,70 @@ static int handle_signal(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	if (nc_wire_close(in) < 0 || signal > 64)
 		return -EBADMSG;
-	box = nc_table_find(&spawner->table, id);
-	if (box && signal == 0)
+	box = find(spawner, id);
+	if (box && signal == 0) {
 		box->kept_fd[0] = nc_fd_close(box->kept_fd[0]);
-	else if (box && box->state == NC_BOX_RUNS)
-		(void)nc_pidfd_kill(box->payload_fd, (int)signal); /* it may just have ended */
-	return 0;
+		return 0;
+	}
+	return box && box->state == NC_BOX_RUNS ? nc_pidfd_kill(box->payload_fd, (int)signal)
+						: -ESRCH;
+}
+
+/* Safe: numbers in range, for the terminal of a box of this worker's. */
+static int handle_resize(struct nc_spawner *spawner, struct nc_wire_in *in)
+{
+	const struct nc_box *box = find(spawner, nc_wire_get_u64(in));
+	const uint32_t rows = nc_wire_get_u32(in), columns = nc_wire_get_u32(in);
+	const struct winsize size = {.ws_row = (uint16_t)rows, .ws_col = (uint16_t)columns};
+
+	if (nc_wire_close(in) < 0 || rows > UINT16_MAX || columns > UINT16_MAX)
+		return -EBADMSG;
+	if (!box)
+		return -ESRCH;
+	return ioctl(box->kept_terminal ? box->kept_fd[0] : box->terminal_fd, TIOCSWINSZ, &size) < 0
+		       ? -ENOTTY
+		       : 0;
+}
+
+/* What the worker before had not read is in the pipes still. */
+static int handle_had(struct nc_spawner *spawner, struct nc_wire_in *in)
+{
+	const struct nc_box *box = find(spawner, nc_wire_get_u64(in));
+
+	(void)nc_wire_get_u64(in);
+	(void)nc_wire_get_u64(in);
+	if (nc_wire_close(in) < 0)
+		return -EBADMSG;
+	return box ? 0 : -ESRCH;
+}
+
+/* Whether somebody who was there before under this number has left some that are still to die. */
+static bool has_boxes(struct nc_spawner *spawner, size_t client)
+{
+	NC_EACH_BOX (&spawner->table, box)
+		if (box->state != NC_BOX_FREE && box->client == client)
+			return true;
+	return false;
+}
+
+/* Safe: who comes can ask for less than the worker, and name nothing that is another's. */
+static int handle_introduce(struct nc_spawner *spawner, struct nc_wire_in *in)
+{
+	size_t i = 1;
+	int r;
+
+	if (nc_wire_close(in) < 0 || spawner->packet.n_fds != 1 || spawner->client_now > 0)
+		return -EBADMSG;
+	while (i <= NC_BOX_CLIENTS_MAX && (spawner->client[i].fd >= 0 || has_boxes(spawner, i)))
+		i++;
+	if (i > NC_BOX_CLIENTS_MAX)
+		return -EBUSY;
+	r = nc_client_take(&spawner->client[i], take_fd(spawner->packet.fds[0]));
+	if (r == 0)
+		r = nc_events_watch(spawner->events_fd, spawner->client[i].fd, NC_EVENT_CLIENT, i);
+	if (r < 0)
+		nc_client_end(spawner, i, NULL);
+	return r;
 }
 
 /* Safe: only boxes of this worker can be named, and ending one twice does nothing. */
@@ -386,11 +445,11 @@ static int handle_kill(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	if (nc_wire_close(in) < 0 || (cause != NC_CAUSE_OUTPUT && cause != NC_CAUSE_CANCEL))
 		return -EBADMSG;
-	box = nc_table_find(&spawner->table, id);
+	box = find(spawner, id);
 	if (!box)
-		return 0;
+		return -ESRCH;
 	NC_EACH_BOX (&spawner->table, guest)
-		if (guest->frozen_ns > 0 && guest->home_id == id)
+		if (guest->frozen_ns > 0 && guest->home_id == id && guest->client == box->client)
 			nc_box_kill(guest, cause); /* or it would not notice */
 	nc_box_kill(box, cause);
 	/* nothing is left whose end could be waited for */
@@ -409,18 +468,20 @@ static int handle_ready(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	if (nc_wire_close(in) < 0 || n > NC_BOX_READY_MAX)
 		return -EBADMSG;
+	if (spawner->client_now > 0)
+		return -EOPNOTSUPP;
 	if (n == 0)
 		nc_ready_drop_all(spawner, zygote);
 	nc_ready_busy(spawner, SHORT_NS); /* by the order that more are wanted for */
-	box = nc_table_find(&spawner->table, zygote);
+	box = find(spawner, zygote);
 	if (zygote == 0) {
 		spawner->ready = n;
 		spawner->lost = 0;
-	} else if (box) { /* it may just have died */
+	} else if (box) {
 		box->ready = n;
 		box->lost = 0;
 	}
-	return 0;
+	return zygote == 0 || box ? 0 : -ESRCH;
 }
 
 /* Safe: only a box that is dead is let go; naming none does nothing. */
@@ -431,12 +492,12 @@ static int handle_forget(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	if (nc_wire_close(in) < 0)
 		return -EBADMSG;
-	box = nc_table_find(&spawner->table, id);
+	box = find(spawner, id);
 	if (box && box->state != NC_BOX_KEPT)
 		return -EBADMSG;
 	if (box)
 		nc_box_forget(box);
-	return 0;
+	return ANSWERED;
 }
 
 /* Everything that may be asked, when, and with how many descriptors at most. */
@@ -455,50 +516,59 @@ static const struct {
 	{NC_BOX_SIGNAL, true, 0, handle_signal},
 	{NC_BOX_FREEZE, true, 0, handle_freeze},
 	{NC_BOX_ASK, true, 0, handle_ask},
+	{NC_BOX_RESIZE, true, 0, handle_resize},
+	{NC_BOX_HAD, true, 0, handle_had},
+	{NC_BOX_INTRODUCE, true, 1, handle_introduce},
 };
+
+/* Carries out one request: 0, ANSWERED or -errno; -EBADMSG: it breaks the rules. */
+static int handle(struct nc_spawner *spawner, struct nc_wire_in *in)
+{
+	const struct nc_client *client = &spawner->client[spawner->client_now];
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
+		if (requests[i].type == in->type)
+			return requests[i].greeted != client->greeted ||
+					       requests[i].max_fds < spawner->packet.n_fds
+				       ? -EBADMSG
+				       : requests[i].handle(spawner, in);
+	return client->newer ? -EOPNOTSUPP : -EBADMSG;
+}
 
 static void handle_packet(struct nc_spawner *spawner)
 {
+	const struct nc_client *client = &spawner->client[spawner->client_now];
 	struct nc_wire_out out;
 	struct nc_wire_in in;
+	int r = nc_wire_open(&in, spawner->packet.data, spawner->packet.size);
+	uint32_t number;
 
-	if (nc_wire_open(&in, spawner->packet.data, spawner->packet.size) < 0) {
-		nc_worker_end(&spawner->worker, "not a message");
+	in.lenient = client->newer;
+	number = r == 0 && client->greeted ? nc_wire_get_u32(&in) : 0;
+	if (r == 0)
+		r = handle(spawner, &in);
+	if (r == -EBADMSG)
+		nc_client_end(spawner, spawner->client_now, "a message that breaks the rules");
+	if (r == -EBADMSG || r == ANSWERED)
 		return;
-	}
-	in.lenient = spawner->worker.newer;
-	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
-		if (requests[i].type != in.type)
-			continue;
-		if (requests[i].greeted != spawner->worker.greeted ||
-			requests[i].max_fds < spawner->packet.n_fds ||
-			requests[i].handle(spawner, &in) < 0)
-			nc_worker_end(&spawner->worker, "a message that breaks the rules");
-		return;
-	}
-	if (!spawner->worker.newer) {
-		nc_worker_end(&spawner->worker, "an unknown message");
-		return;
-	}
-	nc_wire_begin(&out, NC_BOX_UNSUPPORTED);
-	nc_wire_put_u16(&out, in.type);
-	nc_wire_put_u64(&out, nc_wire_get_u64(&in));
-	nc_worker_send(&spawner->worker, &out, NULL, 0);
+	nc_wire_begin(&out, NC_BOX_ANSWER);
+	nc_wire_put_u32(&out, number);
+	nc_wire_put_u32(&out, (uint32_t)-r);
+	nc_tell(spawner, spawner->client_now, &out, NULL, 0);
 }
 
-void nc_requests_receive(struct nc_spawner *spawner)
+void nc_requests_receive(struct nc_spawner *spawner, size_t client)
 {
-	int r = nc_wire_receive(spawner->worker.fd, &spawner->packet, NC_BOX_FDS_MAX);
+	int r = nc_wire_receive(spawner->client[client].fd, &spawner->packet, NC_BOX_FDS_MAX);
 
+	spawner->client_now = client;
 	if (r > 0)
 		handle_packet(spawner);
-	else if (r == -EAGAIN || r == -ECONNRESET) /* it has gone with mail unread: said once */
-		return;
-	else if (r == 0)
-		spawner->worker.fd = nc_fd_close(spawner->worker.fd);
-	else
-		nc_worker_end(
-			&spawner->worker, r == -EBADMSG ? "a broken message" : nc_errno_text(r));
+	else if (r == 0 || (r == -ECONNRESET && client > 0))
+		nc_client_end(spawner, client, NULL);
+	else if (r != -EAGAIN && r != -ECONNRESET) /* it has gone with mail unread: said once */
+		nc_client_end(
+			spawner, client, r == -EBADMSG ? "a broken message" : nc_errno_text(r));
 	/* what the handler did not take is not kept open until the next message */
 	for (size_t i = 0; i < spawner->packet.n_fds; i++)
 		spawner->packet.fds[i] = nc_fd_close(spawner->packet.fds[i]);

@@ -8,6 +8,9 @@
 struct nc_spawner {
 	struct nc_nursery nursery;
 	struct nc_worker worker;
+	struct nc_client client[1 + NC_BOX_CLIENTS_MAX]; /* the worker, and others */
+	size_t client_now;				 /* whose message is being handled */
+	int events_fd;					 /* see events.h */
 	int signal_fd;
 	size_t ready;		       /* neutral boxes to keep prepared */
 	unsigned int lost;	       /* of those, since that was said */
@@ -36,9 +39,13 @@ void nc_step_clear(struct nc_spawner *spawner, struct nc_box *box);
 void nc_step_end(struct nc_spawner *spawner, struct nc_box *box);
 void nc_step_drop(struct nc_spawner *spawner, struct nc_box *box);
 
-/* What the worker is told of an order. */
-void nc_tell_failure(
-	struct nc_spawner *spawner, uint64_t id, enum nc_fail fail, const struct nacre_err *err);
+/* Sends a message and frees it; who does not read is ended. */
+void nc_tell(struct nc_spawner *spawner, size_t client, struct nc_wire_out *out, const int *fds,
+	size_t n_fds);
+
+/* What is told of an order. */
+void nc_tell_failure(struct nc_spawner *spawner, size_t client, uint64_t id, enum nc_fail fail,
+	const struct nacre_err *err);
 void nc_tell_end(struct nc_spawner *spawner, struct nc_box *box);
 
 /*
@@ -60,8 +67,11 @@ bool nc_ready_drop_orphan(struct nc_spawner *spawner);
 /* Gives up all that wait with a child of this zygote, or of none. */
 void nc_ready_drop_all(struct nc_spawner *spawner, uint64_t zygote);
 
-/* requests.c: takes one message of the worker's and does what it asks for; or ends the worker. */
-void nc_requests_receive(struct nc_spawner *spawner);
+/* requests.c: takes one message of a client's and does what it asks for; or ends the client. */
+void nc_requests_receive(struct nc_spawner *spawner, size_t client);
+
+/* Ends one that breaks the rules, or NULL: has gone; and what it has, unless it is the worker. */
+void nc_client_end(struct nc_spawner *spawner, size_t client, const char *why);
 
 /*
  * loop.c: serves one worker after the other, for as long as one is to be had. The last one's exit

@@ -32,8 +32,17 @@ static void testify(struct nc_spawner *spawner, const struct nc_box *box, bool i
 	spawner->witness_fd = nc_fd_close(spawner->witness_fd);
 }
 
-void nc_tell_failure(
-	struct nc_spawner *spawner, uint64_t id, enum nc_fail fail, const struct nacre_err *err)
+void nc_tell(struct nc_spawner *spawner, size_t client, struct nc_wire_out *out, const int *fds,
+	size_t n_fds)
+{
+	const char *why = nc_client_send(&spawner->client[client], out, fds, n_fds);
+
+	if (why)
+		nc_client_end(spawner, client, why);
+}
+
+void nc_tell_failure(struct nc_spawner *spawner, size_t client, uint64_t id, enum nc_fail fail,
+	const struct nacre_err *err)
 {
 	struct nc_wire_out out;
 
@@ -42,7 +51,7 @@ void nc_tell_failure(
 	nc_wire_put_u8(&out, fail == NC_FAIL_NONE ? NC_FAIL_BOX : (uint8_t)fail);
 	nc_wire_put_u32(&out, (uint32_t)-err->code);
 	nc_wire_put_text(&out, err->message);
-	nc_worker_send(&spawner->worker, &out, NULL, 0);
+	nc_tell(spawner, client, &out, NULL, 0);
 }
 
 static void tell_start(struct nc_spawner *spawner, struct nc_box *box)
@@ -57,12 +66,11 @@ static void tell_start(struct nc_spawner *spawner, struct nc_box *box)
 	nc_wire_put_u64(&out, box->end.id);
 	nc_wire_put_u64(&out, waits ? 0 : box->started_ns - box->ordered_ns);
 	nc_boxwire_put_fds(&out, &fds);
-	nc_worker_send(&spawner->worker, &out, fds.fd, fds.n);
+	nc_tell(spawner, box->client, &out, fds.fd, fds.n);
 	if (box->terminal_fd >= 0 && box->kept) {
 		box->kept_fd[0] = take_fd(box->terminal_fd);
 		box->kept_terminal = true;
 	}
-	box->terminal_fd = nc_fd_close(box->terminal_fd);
 	box->door_fd = nc_fd_close(box->door_fd);
 	if (!waits)
 		testify(spawner, box, false);
@@ -75,7 +83,7 @@ void nc_tell_end(struct nc_spawner *spawner, struct nc_box *box)
 	nc_means_tell(&spawner->nursery.host, &box->means, &box->end);
 	nc_wire_begin(&out, NC_BOX_ENDED);
 	nc_boxwire_put_end(&out, &box->end);
-	nc_worker_send(&spawner->worker, &out, NULL, 0);
+	nc_tell(spawner, box->client, &out, NULL, 0);
 	nc_ready_busy(spawner, REPLY_NS);
 }
 
@@ -102,7 +110,8 @@ void nc_step_clear(struct nc_spawner *spawner, struct nc_box *box)
 static void clear_guests(struct nc_spawner *spawner, const struct nc_box *home)
 {
 	NC_EACH_MOVING (&spawner->table, box)
-		if (box->state == NC_BOX_CLEARING && box->home_id == home->end.id)
+		if (box->state == NC_BOX_CLEARING && box->home_id == home->end.id &&
+			box->client == home->client)
 			nc_step_clear(spawner, box);
 }
 
@@ -165,11 +174,11 @@ void nc_step_birth(
 	if (r >= 0)
 		return;
 	if (box->ordered)
-		nc_tell_failure(spawner, box->end.id, box->end.fail, err);
+		nc_tell_failure(spawner, box->client, box->end.id, box->end.fail, err);
 	else
 		fprintf(stderr, "nacre-spawner: prepare a box: %s\n", err->message);
 	/* what cannot be prepared would be tried for ever; who dies while he waits is replaced */
-	lender = nc_table_find(&spawner->table, box->lender_id);
+	lender = nc_table_find(&spawner->table, 0, box->lender_id);
 	lost = lender ? &lender->lost : &spawner->lost;
 	/* that a zygote has ended says nothing of boxes without one */
 	if ((!box->ordered || box->state == NC_BOX_BORROWING) && (lender || box->lender_id == 0) &&
@@ -191,7 +200,7 @@ void nc_step_begin(struct nc_spawner *spawner, struct nc_box *box, struct nc_box
 static void begin_life(struct nc_spawner *spawner, struct nc_box *box)
 {
 	const struct nc_box *home =
-		box->home_id > 0 ? nc_table_find(&spawner->table, box->home_id) : NULL;
+		box->home_id > 0 ? nc_table_find(&spawner->table, box->client, box->home_id) : NULL;
 
 	if (home && home->frozen_ns > 0)
 		(void)nc_box_freeze(box, true);

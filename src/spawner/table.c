@@ -26,14 +26,16 @@ void nc_table_settle(struct nc_table *table, const struct nc_box *box)
 	table->resting_id[i] = box->end.id;
 }
 
-struct nc_box *nc_table_find(struct nc_table *table, uint64_t id)
+struct nc_box *nc_table_find(struct nc_table *table, size_t client, uint64_t id)
 {
 	NC_EACH_MOVING (table, box)
 		/* one whose end was told is nobody's any more, and its number may be another's */
-		if (box->state != NC_BOX_FREE && box->ordered && !box->told && box->end.id == id)
+		if (box->state != NC_BOX_FREE && box->ordered && !box->told && box->end.id == id &&
+			box->client == client)
 			return box;
 	for (size_t i = 0; i < table->n; i++)
-		if (table->resting_id[i] == id && table->mark[i] == NC_MARK_RESTS) {
+		if (table->resting_id[i] == id && table->mark[i] == NC_MARK_RESTS &&
+			table->box[i].client == client) {
 			nc_table_touch(table, &table->box[i]);
 			return &table->box[i];
 		}

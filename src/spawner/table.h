@@ -40,8 +40,8 @@ void nc_table_touch(struct nc_table *table, const struct nc_box *box);
 /* One that waits as it should is done with for this turn, and at rest if its state lasts. */
 void nc_table_settle(struct nc_table *table, const struct nc_box *box);
 
-/* The box of this order; NULL also once its end was told. It may change now. */
-struct nc_box *nc_table_find(struct nc_table *table, uint64_t id);
+/* The box of this order of a client's; NULL also once its end was told. It may change now. */
+struct nc_box *nc_table_find(struct nc_table *table, size_t client, uint64_t id);
 
 /* A place for one more, which it takes until nc_table_settle; NULL: there is none. */
 struct nc_box *nc_table_free(struct nc_table *table);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +22,6 @@
 /* Where the worker finds its end of the pair, and is told so by a variable. */
 #define WORKER_FD 3
 
-/* What boxes may wait, all together, for a worker to read. */
-#define PATIENCE_NS (2 * NC_NS_PER_S)
-
 /* A worker that is started again more often than this has no future. */
 #define STARTS_SPAN_NS (10 * NC_NS_PER_S)
 
@@ -35,17 +31,15 @@ int nc_worker_take(struct nc_worker *worker, pid_t pid, int fd, struct nacre_err
 	int r;
 
 	worker->pid = pid;
-	worker->fd = fd;
-	worker->greeted = worker->broken = worker->dead = false;
-	worker->waited_ns = 0;
+	worker->broken = false;
 	r = worker->pidfd = nc_pidfd_open(pid);
 	/* whom we cannot wait for we must not kill either */
 	if (r >= 0 && waitid(P_PIDFD, (id_t)r, &info, WEXITED | WNOHANG | WNOWAIT) < 0) {
 		r = -errno;
 		worker->pidfd = nc_fd_close(worker->pidfd);
 	}
-	if (r >= 0 && (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0))
-		r = -errno;
+	if (r >= 0)
+		r = nc_client_take(worker->client, fd);
 	return r < 0 ? nc_err_errno(err, r, "Hold the worker") : 0;
 }
 
@@ -117,63 +111,20 @@ int nc_worker_start(struct nc_worker *worker, struct nacre_err *err)
 	return nc_worker_take(worker, pid, ends[0], err);
 }
 
-void nc_worker_end(struct nc_worker *worker, const char *why)
-{
-	fprintf(stderr, "nacre-spawner: ending the worker: %s\n", why);
-	worker->broken = true;
-	(void)nc_pidfd_kill(worker->pidfd, SIGKILL);
-	worker->fd = nc_fd_close(worker->fd);
-}
-
-/* Many boxes may end, or be adopted, while it is busy: the messages are more than its socket holds.
- */
-static int send_later(
-	struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds)
-{
-	struct pollfd event = {.fd = worker->fd, .events = POLLOUT};
-	int r = -EAGAIN;
-
-	while (r == -EAGAIN && worker->waited_ns < PATIENCE_NS) {
-		uint64_t begin = nc_clock_ns();
-
-		(void)poll(&event, 1, nc_clock_left_ms(begin + PATIENCE_NS - worker->waited_ns));
-		worker->waited_ns += nc_clock_ns() - begin;
-		r = nc_wire_send(worker->fd, out, fds, n_fds);
-	}
-	return r;
-}
-
-void nc_worker_send(struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds)
-{
-	/* whoever has not greeted is told all when he does */
-	int r = worker->fd >= 0 && worker->greeted && !worker->dead
-			? nc_wire_send(worker->fd, out, fds, n_fds)
-			: 0;
-
-	if (r == -EAGAIN)
-		r = send_later(worker, out, fds, n_fds);
-	if (r == -EAGAIN)
-		nc_worker_end(worker, "it does not read its messages");
-	else if (r == -EPIPE || r == -ECONNRESET)
-		worker->dead = true; /* what it said before is still to be heard */
-	else if (r < 0)
-		nc_worker_end(worker, nc_errno_text(r));
-	nc_wire_out_done(out);
-}
-
 int nc_worker_reap(struct nc_worker *worker)
 {
 	siginfo_t info = {0};
 	int r = nc_pidfd_wait(worker->pidfd, nc_clock_ns() + NC_NS_PER_S, &info);
 
 	worker->pidfd = nc_fd_close(worker->pidfd);
-	worker->fd = nc_fd_close(worker->fd);
+	worker->client->fd = nc_fd_close(worker->client->fd);
 	worker->pid = 0;
 	if (r < 0 || worker->broken)
 		return EXIT_SELF;
 	/* all that it can say before it greets is that it is content, or 125 and why */
-	if (!worker->greeted && (info.si_code != CLD_EXITED ||
-					(info.si_status != 0 && info.si_status != EXIT_SELF))) {
+	if (!worker->client->greeted &&
+		(info.si_code != CLD_EXITED ||
+			(info.si_status != 0 && info.si_status != EXIT_SELF))) {
 		fputs("nacre-spawner: the worker died before it began\n", stderr);
 		return EXIT_SELF;
 	}

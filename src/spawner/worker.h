@@ -10,15 +10,13 @@
 #include "base/error.h"
 #include "base/wire.h"
 #include "kernel/boxwire.h"
+#include "spawner/client.h"
 
 struct nc_worker {
 	int pidfd;
 	pid_t pid;
-	int fd;		     /* our end of the pair; -EBADF once it is gone */
-	bool greeted, newer; /* newer: of a version that we do not know */
-	bool broken;	     /* it was ended by us, for breaking the rules */
-	bool dead;	     /* nobody hears us any more */
-	uint64_t waited_ns;  /* for it to read its messages, in all of its life */
+	struct nc_client *client; /* what it says, and we to it */
+	bool broken;		  /* it was ended by us, for breaking the rules */
 	/* how it is started again; argv is NULL where it is not */
 	char **argv;
 	int heir_fd; /* the first of those that every worker finds from 4 on */
@@ -35,14 +33,6 @@ int nc_worker_take(struct nc_worker *worker, pid_t pid, int fd, struct nacre_err
 
 /* Starts it from exe_fd and argv. -EAGAIN: it has been started too often of late. */
 int nc_worker_start(struct nc_worker *worker, struct nacre_err *err);
-
-/* Ends a worker that breaks the rules. */
-void nc_worker_end(struct nc_worker *worker, const char *why);
-
-/* Sends a message and frees it; a worker that does not read, and has been waited for long enough,
- * is ended. */
-void nc_worker_send(
-	struct nc_worker *worker, struct nc_wire_out *out, const int *fds, size_t n_fds);
 
 /* It has ended: reaps it, closes what there was of it, and returns its exit code as a shell's. */
 int nc_worker_reap(struct nc_worker *worker);

@@ -251,7 +251,7 @@ static void make_order(const struct nc_exec_spec *exec, const struct nc_box_fds 
 {
 	*ret_order = (struct nc_box_order){.id = exec->id,
 		.home = exec->home,
-		.zygote = exec->warm,
+		.warm_class = exec->warm,
 		.limits = exec->limits,
 		.tier = exec->tier,
 		.flags = flags_of(exec),
@@ -291,6 +291,15 @@ static int add_words(const struct nc_exec_spec *exec, struct nc_box_fds *fds)
 	return r;
 }
 
+static void begin_request(
+	struct nc_holder *holder, struct nc_wire_out *out, enum nc_box_message type)
+{
+	if (++holder->last_number == 0)
+		holder->last_number = 1;
+	nc_wire_begin(out, (uint16_t)type);
+	nc_wire_put_u32(out, holder->last_number);
+}
+
 int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
 	const struct nc_box_fds *fds, struct nacre_err *err)
 {
@@ -302,7 +311,7 @@ int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_sp
 	/* the spawner would take a longer order for a broken one, and end us */
 	if (r == 0) {
 		make_order(exec, &all, &order);
-		nc_wire_begin(&out, next ? NC_BOX_NEXT : NC_BOX_RUN);
+		begin_request(holder, &out, next ? NC_BOX_NEXT : NC_BOX_RUN);
 		nc_boxwire_put_order(&out, &order);
 		r = send_soon(holder, &out, all.fd, all.n);
 	}
@@ -314,63 +323,93 @@ int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_sp
 	return r < 0 ? nc_err_errno(err, r, "Order a box") : 0;
 }
 
-int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause)
+static void begin_of_box(
+	struct nc_holder *holder, struct nc_wire_out *out, enum nc_box_message type, uint64_t id)
+{
+	begin_request(holder, out, type);
+	nc_wire_put_u64(out, id);
+}
+
+static int64_t send_request(struct nc_holder *holder, struct nc_wire_out *out)
+{
+	const int64_t number = holder->last_number;
+	const int r = send_soon(holder, out, NULL, 0);
+
+	return r < 0 ? r : number;
+}
+
+int64_t nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, NC_BOX_KILL);
-	nc_wire_put_u64(&out, id);
+	begin_of_box(holder, &out, NC_BOX_KILL, id);
 	nc_wire_put_u8(&out, (uint8_t)cause);
-	return send_soon(holder, &out, NULL, 0);
+	return send_request(holder, &out);
 }
 
-int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal)
+int64_t nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, NC_BOX_SIGNAL);
-	nc_wire_put_u64(&out, id);
+	begin_of_box(holder, &out, NC_BOX_SIGNAL, id);
 	nc_wire_put_u32(&out, (uint32_t)signal);
-	return send_soon(holder, &out, NULL, 0);
+	return send_request(holder, &out);
 }
 
-int nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen)
+int64_t nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, NC_BOX_FREEZE);
-	nc_wire_put_u64(&out, id);
+	begin_of_box(holder, &out, NC_BOX_FREEZE, id);
 	nc_wire_put_u8(&out, frozen);
-	return send_soon(holder, &out, NULL, 0);
+	return send_request(holder, &out);
 }
 
-static int send_id(struct nc_holder *holder, enum nc_box_message type, uint64_t id)
+int64_t nc_holder_forget(struct nc_holder *holder, uint64_t id)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, (uint16_t)type);
-	nc_wire_put_u64(&out, id);
-	return send_soon(holder, &out, NULL, 0);
+	begin_of_box(holder, &out, NC_BOX_FORGET, id);
+	return send_request(holder, &out);
 }
 
-int nc_holder_forget(struct nc_holder *holder, uint64_t id)
-{
-	return send_id(holder, NC_BOX_FORGET, id);
-}
-
-int nc_holder_ask(struct nc_holder *holder, uint64_t id)
-{
-	return send_id(holder, NC_BOX_ASK, id);
-}
-
-int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n)
+int64_t nc_holder_ask(struct nc_holder *holder, uint64_t id)
 {
 	cleanup_wire_out struct nc_wire_out out = {0};
 
-	nc_wire_begin(&out, NC_BOX_READY);
-	nc_wire_put_u64(&out, zygote);
+	begin_of_box(holder, &out, NC_BOX_ASK, id);
+	return send_request(holder, &out);
+}
+
+int64_t nc_holder_ready(struct nc_holder *holder, uint64_t warm_class, unsigned int n)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	begin_of_box(holder, &out, NC_BOX_READY, warm_class);
 	nc_wire_put_u32(&out, n);
-	return send_soon(holder, &out, NULL, 0);
+	return send_request(holder, &out);
+}
+
+int64_t nc_holder_resize(
+	struct nc_holder *holder, uint64_t id, unsigned short rows, unsigned short columns)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	begin_of_box(holder, &out, NC_BOX_RESIZE, id);
+	nc_wire_put_u32(&out, rows);
+	nc_wire_put_u32(&out, columns);
+	return send_request(holder, &out);
+}
+
+int64_t nc_holder_had(
+	struct nc_holder *holder, uint64_t id, uint64_t output_bytes, uint64_t error_bytes)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	begin_of_box(holder, &out, NC_BOX_HAD, id);
+	nc_wire_put_u64(&out, output_bytes);
+	nc_wire_put_u64(&out, error_bytes);
+	return send_request(holder, &out);
 }
 
 /* The descriptors of the message are the event's from here on. */
@@ -423,15 +462,9 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 			return -EPROTO;
 		event.failure.code = -(int)nc_wire_get_u32(&in);
 		nc_wire_get_text(&in, event.failure.message, NACRE_ERR_MESSAGE_MAX - 1);
-	} else if (in.type == NC_BOX_UNSUPPORTED) {
-		const uint16_t type = nc_wire_get_u16(&in);
-
-		event.id = nc_wire_get_u64(&in);
-		if (type != NC_BOX_RUN && type != NC_BOX_NEXT) /* what was asked for is not done */
-			return -EAGAIN;
-		event.type = NC_BOX_FAILED;
-		event.end.fail = NC_FAIL_BOX;
-		nc_err_set(&event.failure, -EOPNOTSUPP, "The holder of boxes is too old for it");
+	} else if (in.type == NC_BOX_ANSWER) {
+		event.number = nc_wire_get_u32(&in);
+		event.error = -(int)(nc_wire_get_u32(&in) & 0xfff);
 	} else {
 		return holder->newer ? -EAGAIN : -EPROTO;
 	}

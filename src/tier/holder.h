@@ -17,6 +17,7 @@ struct nc_holder {
 	bool newer;		       /* of a version that we do not know */
 	struct nc_box_welcome welcome; /* its terms are gone when it is */
 	uint64_t last_id;	       /* of a box of a worker before; or 0 */
+	uint32_t last_number;	       /* of a request; never 0 */
 	struct nc_wire_packet packet;
 	struct nc_mail mail; /* of who has a loop; without one it is waited for */
 };
@@ -77,23 +78,32 @@ const struct nc_tier_terms *nc_holder_terms(const struct nc_holder *first, enum 
 int nc_holder_order(struct nc_holder *holder, bool next, const struct nc_exec_spec *exec,
 	const struct nc_box_fds *fds, struct nacre_err *err);
 
-int nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause);
-int nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal);
+/* From here on: the number of the request, which the answer has too, or -errno. */
+int64_t nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause);
+int64_t nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal);
 
 /* Stops everything that runs in it, or lets it go on. */
-int nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen);
+int64_t nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen);
 
 /* What does it use now? */
-int nc_holder_ask(struct nc_holder *holder, uint64_t id);
+int64_t nc_holder_ask(struct nc_holder *holder, uint64_t id);
 
-/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
-int nc_holder_ready(struct nc_holder *holder, uint64_t zygote, unsigned int n);
+/* How many boxes to keep ready, with children of this command, or if that is 0 with none. */
+int64_t nc_holder_ready(struct nc_holder *holder, uint64_t warm_class, unsigned int n);
 
-/* The end of a kept box has been taken note of. */
-int nc_holder_forget(struct nc_holder *holder, uint64_t id);
+int64_t nc_holder_resize(
+	struct nc_holder *holder, uint64_t id, unsigned short rows, unsigned short columns);
+
+/* Of what was adopted: so much of its output we have had. */
+int64_t nc_holder_had(
+	struct nc_holder *holder, uint64_t id, uint64_t output_bytes, uint64_t error_bytes);
+
+/* The end of a kept box has been taken note of; this has no answer. */
+int64_t nc_holder_forget(struct nc_holder *holder, uint64_t id);
 
 struct nc_holder_event {
-	enum nc_box_message type; /* NC_BOX_WELCOME, _STARTED, _ENDED, _FAILED, _ADOPT or _TOLD */
+	/* NC_BOX_WELCOME, _STARTED, _ENDED, _FAILED, _ADOPT, _TOLD or _ANSWER */
+	enum nc_box_message type;
 	uint64_t id;
 	uint64_t birth_ns;	  /* STARTED */
 	uint64_t home;		  /* ADOPT: the box that it runs in, or 0 */
@@ -101,6 +111,8 @@ struct nc_holder_event {
 	struct nc_box_end end;	  /* ENDED */
 	struct nc_box_now now;	  /* TOLD */
 	struct nacre_err failure; /* FAILED */
+	uint32_t number;	  /* ANSWER: of the request */
+	int error;		  /* ANSWER: 0 or -errno */
 };
 
 /* Waits for an event. -EAGAIN: none of ours came; -ECONNRESET: the spawner is gone. */

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -73,8 +72,6 @@ struct nc_hub {
 	struct nc_hub_watch watch;
 	void (*lost)(void *context); /* the first holder has died; or NULL */
 	void *lost_context;
-	void (*sent)(void *context);
-	void *sent_context;
 	uint64_t last_id;
 };
 
@@ -514,7 +511,8 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		.started = true,
 		.kept = true,
 		.pack_fd = -EBADF,
-		.output_bytes = spec->output_bytes,
+		.output_bytes =
+			spec->had_bytes[NC_STREAM_OUTPUT] + spec->had_bytes[NC_STREAM_ERROR],
 		.input_fd = nc_box_fds_take(&adoption->fds, NC_FD_OWN_INPUT),
 		.from_fd = {nc_box_fds_take(&adoption->fds, NC_FD_OWN_OUTPUT),
 			nc_box_fds_take(&adoption->fds, NC_FD_OWN_ERROR)}};
@@ -527,6 +525,8 @@ int nc_hub_adopt(struct nc_hub *hub, struct nc_adoption *adoption,
 		return r;
 	}
 	enlist(hub, command);
+	(void)nc_holder_had(link->holder, adoption->id, spec->had_bytes[NC_STREAM_OUTPUT],
+		spec->had_bytes[NC_STREAM_ERROR]);
 	*ret_command = command;
 	return 0;
 }
@@ -574,21 +574,33 @@ void nc_command_end_input(struct nc_command *command)
 		feed_given(command);
 }
 
-int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns)
+/* The number of a request, with that of its holder. */
+static int64_t ticket_of(const struct nc_holder *holder, int64_t number)
 {
-	struct winsize size = {.ws_row = rows, .ws_col = columns};
-
-	if (!command->terminal || command->from_fd[NC_STREAM_OUTPUT] < 0)
-		return -ENOTTY;
-	return ioctl(command->from_fd[NC_STREAM_OUTPUT], TIOCSWINSZ, &size) < 0 ? -errno : 0;
+	return number < 0 ? number : (int64_t)holder->number << 32 | number;
 }
 
-void nc_command_signal(struct nc_command *command, int signal)
+bool nc_hub_is_ticket(int64_t answered, int64_t ticket)
+{
+	return answered == ticket || (answered >> 32 == ticket >> 32 && !(uint32_t)answered);
+}
+
+int64_t nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns)
+{
+	if (!command->terminal || command->from_fd[NC_STREAM_OUTPUT] < 0)
+		return -ENOTTY;
+	return ticket_of(
+		command->holder, nc_holder_resize(command->holder, command->box_id, rows, columns));
+}
+
+int64_t nc_command_signal(struct nc_command *command, int signal)
 {
 	if (command->started)
-		(void)nc_holder_signal(command->holder, command->box_id, signal);
-	else if (signal > 0 && signal <= 64)
+		return ticket_of(command->holder,
+			nc_holder_signal(command->holder, command->box_id, signal));
+	if (signal > 0 && signal <= 64)
 		command->signals |= 1ULL << (signal - 1);
+	return 0;
 }
 
 static void disowned_printed(void *context, enum nc_stream stream, const char *data, size_t size)
@@ -625,28 +637,27 @@ void nc_command_disown(struct nc_command *command)
 	spec->ended = disowned_ended;
 }
 
-void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
+int64_t nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
 {
 	const struct link *link = link_of(hub, box_id);
 
-	if (link)
-		(void)nc_holder_freeze(link->holder, box_id, frozen);
+	return link ? ticket_of(link->holder, nc_holder_freeze(link->holder, box_id, frozen))
+		    : -ECONNRESET;
 }
 
-void nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
+int64_t nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 {
 	const struct link *link = link_of(hub, box_id);
 
-	if (link)
-		(void)nc_holder_ask(link->holder, box_id);
+	return link ? ticket_of(link->holder, nc_holder_ask(link->holder, box_id)) : -ECONNRESET;
 }
 
-void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n)
+void nc_hub_ready(struct nc_hub *hub, uint64_t warm_class, unsigned int n)
 {
-	const struct link *link = link_of(hub, zygote);
+	const struct link *link = link_of(hub, warm_class);
 
 	if (link)
-		(void)nc_holder_ready(link->holder, zygote, n);
+		(void)nc_holder_ready(link->holder, warm_class, n);
 }
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
@@ -654,9 +665,10 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 	hub->watch = *watch;
 }
 
-void nc_command_cancel(struct nc_command *command)
+int64_t nc_command_cancel(struct nc_command *command)
 {
-	(void)nc_holder_kill(command->holder, command->box_id, NC_CAUSE_CANCEL);
+	return ticket_of(
+		command->holder, nc_holder_kill(command->holder, command->box_id, NC_CAUSE_CANCEL));
 }
 
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)
@@ -682,11 +694,31 @@ void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *conte
 	hub->lost_context = context;
 }
 
+static size_t count_commands(const struct nc_hub *hub, const struct nc_holder *holder)
+{
+	size_t n = 0;
+
+	for (const struct nc_command *command = hub->commands; command; command = command->next)
+		n += command->holder == holder;
+	return n;
+}
+
+/* Of several that have the tier, the one with the least to do. */
+static const struct nc_holder *choose(const struct nc_hub *hub, enum nc_tier tier)
+{
+	const struct nc_holder *best = nc_holder_of(hub->link[0].holder, tier);
+	const struct nc_holder *other = best;
+
+	while ((other = other->next))
+		if (other->welcome.terms[tier].here &&
+			count_commands(hub, other) < count_commands(hub, best))
+			best = other;
+	return best;
+}
+
 uint64_t nc_hub_box_id(struct nc_hub *hub, enum nc_tier tier)
 {
-	const struct nc_holder *holder = nc_holder_of(hub->link[0].holder, tier);
-
-	return ++hub->last_id | (uint64_t)holder->number << HOLDER_SHIFT;
+	return ++hub->last_id | (uint64_t)choose(hub, tier)->number << HOLDER_SHIFT;
 }
 
 uint64_t nc_hub_id_beside(struct nc_hub *hub, uint64_t box_id)
@@ -725,6 +757,14 @@ static void lose_commands(struct nc_hub *hub, const struct nc_holder *holder)
 	}
 }
 
+static void on_answer(const struct link *link, uint32_t number, int error)
+{
+	const struct nc_hub_watch *watch = &link->hub->watch;
+
+	if (watch->answered)
+		watch->answered(watch->context, ticket_of(link->holder, number), error);
+}
+
 /* What it held is gone with it. Without the first one nothing goes on, and nobody is told that its
  * tiers cannot be had. */
 static void lose(struct link *link)
@@ -736,6 +776,7 @@ static void lose(struct link *link)
 	if (holder->number > 0)
 		memset(holder->welcome.terms, 0, sizeof(holder->welcome.terms));
 	lose_commands(hub, holder);
+	on_answer(link, 0, -ECONNRESET);
 	if (holder->number > 0 && hub->watch.lost)
 		hub->watch.lost(hub->watch.context, holder->number);
 	else if (holder->number == 0 && hub->lost)
@@ -780,11 +821,11 @@ static void on_started(struct nc_command *command, struct nc_holder_event *event
 	if (terminal_fd >= 0)
 		command->terminal = true; /* adopted before it had begun, nobody knew */
 	if (terminal_fd >= 0 && take_terminal(command, terminal_fd) < 0)
-		nc_command_cancel(command);
+		(void)nc_command_cancel(command);
 	command->started = true;
 	for (int i = 1; i <= 64; i++)
 		if (command->signals >> (i - 1) & 1)
-			nc_command_signal(command, i);
+			(void)nc_command_signal(command, i);
 	command->signals = 0;
 	if (spec->started)
 		spec->started(
@@ -808,6 +849,10 @@ static void on_event(struct link *link, struct nc_holder_event *event)
 	struct nc_command *command =
 		event->type == NC_BOX_ADOPT ? NULL : find(link->hub, event->id);
 
+	if (event->type == NC_BOX_ANSWER) {
+		on_answer(link, event->number, event->error);
+		return;
+	}
 	/* a holder speaks of boxes of its own and of no others */
 	if (command && command->holder != link->holder)
 		command = NULL;
@@ -828,35 +873,18 @@ static void on_holder(void *context, int events)
 	struct nc_holder_event event;
 	int r;
 
-	if (events & NC_WRITABLE && nc_mail_flush(&link->holder->mail, link->holder->fd)) {
+	if (events & NC_WRITABLE && nc_mail_flush(&link->holder->mail, link->holder->fd))
 		nc_poll_set(link->poll, NC_READABLE);
-		if (link->hub->sent && !nc_hub_is_behind(link->hub))
-			link->hub->sent(link->hub->sent_context);
-	}
 	if (!(events & ~NC_WRITABLE))
 		return;
 	r = nc_holder_receive(link->holder, &event);
-	if (r == 0 && event.type != NC_BOX_WELCOME &&
+	if (r == 0 && event.type != NC_BOX_WELCOME && event.type != NC_BOX_ANSWER &&
 		nc_hub_holder_of(event.id) != link->holder->number)
 		r = -EPROTO;
 	if (r == 0)
 		on_event(link, &event);
 	else if (r != -EAGAIN)
 		lose(link);
-}
-
-bool nc_hub_is_behind(const struct nc_hub *hub)
-{
-	for (size_t i = 0; i < hub->n_links; i++)
-		if (hub->link[i].poll && hub->link[i].holder->mail.first)
-			return true;
-	return false;
-}
-
-void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context)
-{
-	hub->sent = sent;
-	hub->sent_context = context;
 }
 
 /* Something waits to be taken by it. */

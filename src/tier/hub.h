@@ -32,9 +32,9 @@ struct nc_command_spec {
 	const char
 		*pack; /* files for its working directory, borrowed until it has ended; or NULL */
 	size_t pack_size;
-	bool interactive;      /* instead of both: what nc_command_write brings */
-	uint64_t output_max;   /* of both streams together; more ends the command */
-	uint64_t output_bytes; /* of both that the worker before has had */
+	bool interactive;		   /* instead of both: what nc_command_write brings */
+	uint64_t output_max;		   /* of both streams together; more ends the command */
+	uint64_t had_bytes[NC_STREAM_MAX]; /* of an adopted one: by the worker before */
 	void *context;
 	/* may be NULL; door_fd is the callee's, -EBADF if it has none */
 	void (*started)(void *context, uint64_t birth_ns, int door_fd);
@@ -84,7 +84,18 @@ struct nc_hub_watch {
 	void (*gone)(void *context, uint64_t box_id);
 	/* this holder, which is not the first, is gone, and all that it held */
 	void (*lost)(void *context, unsigned int holder);
+	/*
+	 * What was asked for with this ticket was done, 0, or -errno: -ESRCH if there is no such
+	 * box, or nothing runs in it. See nc_hub_is_ticket.
+	 */
+	void (*answered)(void *context, int64_t ticket, int error);
 };
+
+/*
+ * Who asks something of a holder gets a ticket, which the answer has too, or -errno if it could
+ * not be asked. Whether what was answered is that, or all that its holder will answer no more.
+ */
+bool nc_hub_is_ticket(int64_t answered, int64_t ticket);
 
 void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch);
 
@@ -93,13 +104,6 @@ uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 
 /* lost follows when the first holder has died, and all its commands with it. */
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context);
-
-/*
- * Whether something waits that a holder has not taken, which dies with us; sent follows when
- * nothing does any more.
- */
-bool nc_hub_is_behind(const struct nc_hub *hub);
-void nc_hub_on_sent(struct nc_hub *hub, void (*sent)(void *context), void *context);
 
 /* A number for a new box, which says who is to hold it; for a command in that box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub, enum nc_tier tier);
@@ -125,12 +129,14 @@ void nc_command_hold(struct nc_command *command, bool held);
 /* No more input; on a terminal, what its user would type for that. */
 void nc_command_end_input(struct nc_command *command);
 
-/* -ENOTTY: it has no terminal. */
-int nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns);
-void nc_command_signal(struct nc_command *command, int signal);
+/* A ticket or -errno. -ENOTTY: it has no terminal, or none yet. */
+int64_t nc_command_resize(struct nc_command *command, unsigned short rows, unsigned short columns);
+
+/* A ticket or -errno; 0: it has not begun, and gets it when it has. */
+int64_t nc_command_signal(struct nc_command *command, int signal);
 
 /* Ends its box, with everything, or if it runs in a home itself alone; ended() follows. */
-void nc_command_cancel(struct nc_command *command);
+int64_t nc_command_cancel(struct nc_command *command);
 
 /* Lets it go: its box waits for an order, which will be another command's. */
 void nc_command_release(struct nc_command *command);
@@ -138,12 +144,14 @@ void nc_command_release(struct nc_command *command);
 /* It goes on, and nobody is told of it any more. */
 void nc_command_disown(struct nc_command *command);
 
-/* Stops everything in a box, or lets it go on; asks what it uses: told() follows. */
-void nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
-void nc_hub_ask(struct nc_hub *hub, uint64_t box_id);
+/* Stops everything in a box, or lets it go on: a ticket or -errno. */
+int64_t nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen);
 
-/* How many boxes to keep ready, with children of this zygote, or if that is 0 with none. */
-void nc_hub_ready(struct nc_hub *hub, uint64_t zygote, unsigned int n);
+/* Asks what it uses: told() follows, or if there is no such box an answer. */
+int64_t nc_hub_ask(struct nc_hub *hub, uint64_t box_id);
+
+/* How many boxes to keep ready, with children of this command, or if that is 0 with none. */
+void nc_hub_ready(struct nc_hub *hub, uint64_t warm_class, unsigned int n);
 
 /* Ends a box that stays and runs nothing. */
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id);

@@ -59,6 +59,41 @@ return {key: (value["code"], value["cause"], value["stays"]) for key, value in f
         assert (a, b, after) == (b"from b\n", b"from a\n", b"from a\nfrom b\n")
 
 
+SERVER = """import socket
+s = socket.create_server(("127.0.0.1", 8080))
+print("up", flush=True)
+while True:
+    c, _ = s.accept()
+    data = b""
+    while part := c.recv(65536):
+        data += part
+    c.sendall(str(len(data)).encode() * 50000)
+    c.close()
+"""
+
+
+def test_a_port_of_the_box_is_reached_from_inside_it(beside, groups, tier):  # noqa: F811
+    """Both directions, the end of each, more than any buffer; and a port where nobody listens says so."""
+    if not groups or tier == "process":
+        pytest.skip("needs control groups and a network of its own")
+    counted, other, refused = beside(f"""
+first(b"true", flags=STAY | HOME)
+os.read(begin(2, b"exec python3 -c '" + {SERVER!r}.encode() + b"'"), 2)
+def dial(identity, port, data):
+    source, feed = os.pipe()
+    output = worker.run(identity, home=1, argv=(b"nacre-files", b"dial", port), flags=FILES, stdin=source, tier=tier, directory=where, pids=50)
+    until((STARTED, identity))
+    while data:
+        data = data[os.write(feed, data):]
+    os.close(feed)
+    got = whole(output)
+    return got, until((ENDED, identity))[ENDED, identity]["code"]
+return dial(3, b"8080", bytes(1000000)), dial(4, b"8080", b"x"), dial(5, b"8081", b"")
+""")
+    assert counted == (b"1000000" * 50000, 0) and other == (b"1" * 50000, 0)
+    assert refused[0].startswith(b"Connect to port 8081") and refused[1] > 0
+
+
 def test_where_there_are_no_groups_it_is_refused(beside, groups):
     if groups:
         pytest.skip("there are groups")
@@ -115,7 +150,7 @@ first(b"true", flags=STAY | HOME, memory=96 * MB, pids=12)
 eat = b"python3 -c 'import time; x = bytearray(60 << 20); print(1, flush=True); time.sleep(3)'"
 a = begin(2, eat, memory=90 * MB, wall=20000)
 os.read(a, 1)
-worker.send(message(ASK, struct.pack("<Q", 1)))
+worker.send(ask(1))
 kind, body, _ = worker.receive()
 while kind != TOLD: kind, body, _ = worker.receive()
 now = struct.unpack_from("<10QB", body)
@@ -208,7 +243,7 @@ first(b"true", flags=STAY | HOME)
 a = begin(2, b"trap 'echo term; exit 9' TERM; i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done", wall=1500)
 until((STARTED, 2))
 os.read(a, 1)
-worker.send(message(FREEZE, struct.pack("<QB", 1, 1)))
+worker.send(freeze(1, 1))
 begin(3, b"true")
 refused = until((FAILED, 3))[FAILED, 3]
 assert "frozen" in refused
@@ -222,9 +257,9 @@ try: os.read(a, 1); moved = True
 except BlockingIOError: moved = False
 assert not moved
 os.set_blocking(a, True)
-worker.send(message(FREEZE, struct.pack("<QB", 1, 0)))
+worker.send(freeze(1, 0))
 os.read(a, 1)
-worker.send(message(SIGNAL, struct.pack("<QI", 2, 15)))
+worker.send(signal(2, 15))
 end = until((ENDED, 2))[ENDED, 2]
 return whole(a).splitlines()[-1], end["code"], end["cause"]
 """)
@@ -238,7 +273,7 @@ def test_a_frozen_box_can_be_ended(beside, groups):
 first(b"true", flags=STAY | HOME)
 begin(2, b"sleep 1000")
 until((STARTED, 2))
-worker.send(message(FREEZE, struct.pack("<QB", 1, 1)))
+worker.send(freeze(1, 1))
 worker.send(kill(1))
 found = until((ENDED, 1), (ENDED, 2))
 return found[ENDED, 2]["signal"]
@@ -370,7 +405,7 @@ def test_kept_homes_and_commands_are_adopted(tmp_path):
         fleet.ask("hello()")
         fds = next(fds for kind, body, fds in (fleet.ask("worker.receive()") for _ in range(5)) if kind == 105 and body[0] == 4)
         assert len(fds) == 3
-        fleet.ask(f"[os.write({fds[0]}, b'after'), os.close({fds[0]}), worker.send(message(SIGNAL, struct.pack('<QI', 4, 0)))]")
+        fleet.ask(f"[os.write({fds[0]}, b'after'), os.close({fds[0]}), worker.send(signal(4, 0))]")
         assert fleet.ask(f"whole({fds[1]})") == b"before after"
         assert fleet.ask("next_message()")[1]["code"] == 0
         output = fleet.ask("worker.run(3, home=1, argv=(b'cat', b'file'))")

@@ -1,6 +1,7 @@
 """nacre-spawner from the side of a worker that has been taken over: any message that breaks the
 rules ends the worker, never the spawner's caller, and makes no box."""
 
+import errno
 import os
 import pathlib
 import socket
@@ -11,7 +12,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TTY, UNSUPPORTED, VERSION, WELCOME, forget,
+from wire import (ADOPT, ANSWER, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, VERSION, WELCOME, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -285,9 +286,8 @@ def test_descriptors_within_the_rules(converse, way, letters, fields):
 
 def test_killing_a_box_that_is_not_there_is_no_crime(converse):
     done = converse(GREETING, ("", kill(99)))
-    # nothing is answered; the worker's own patience ends
     assert "ending the worker" not in done.stderr and done.returncode == 0
-    assert done.stdout.split() == [str(WELCOME), "silence"]
+    assert done.stdout.split() == [str(WELCOME), str(ANSWER)]
 
 
 def test_an_id_cannot_be_used_twice_at_once(converse):
@@ -320,18 +320,104 @@ def converse_freely(script, version=VERSION, relay_line="\n", **options):
 def test_a_newer_worker_is_understood(relay_line):
     """What it says beyond what this version knows is skipped, and what it asks for beyond that is answered."""
     done = converse_freely("""
-worker.send(message(77, struct.pack("<Q", 5) + b"and more"))
-kind, body, _ = worker.receive()
-print(kind, struct.unpack("<HQ", body))
+print(worker.answered(message(77, struct.pack("<Q", 5) + b"and more", number=3)))
 output, theirs = os.pipe()
 null = os.open("/dev/null", os.O_RDWR)
 worker.send(message(RUN, order_body(2, argv=(b"echo", b"hi")) + b"a field"), [null, theirs, theirs])
 print(worker.receive()[0], worker.receive()[0], os.read(output, 10))
-worker.send(message(SIGNAL, struct.pack("<QI", 2, 15) + b"more"))
-worker.send(message(FREEZE, struct.pack("<QB", 2, 0) + b"more"))
+print(worker.answered(message(SIGNAL, struct.pack("<QI", 2, 15) + b"more")))
+print(worker.answered(message(FREEZE, struct.pack("<QB", 2, 0) + b"more")))
 print(worker.finish(3)[0])
 """, version=VERSION + 1, relay_line=relay_line)
-    assert done.stdout == f"{UNSUPPORTED} (77, 5)\n{STARTED} {ENDED} b'hi\\n'\n{ENDED}\n", done
+    assert done.stdout == f"{errno.EOPNOTSUPP}\n{STARTED} {ENDED} b'hi\\n'\n{errno.ESRCH}\n{errno.ESRCH}\n{ENDED}\n", done
+
+
+def test_every_request_is_answered(relay_line):
+    """Done, or why not; by its number, in whatever order the numbers are."""
+    done = converse_freely("""
+null = os.open("/dev/null", os.O_RDWR)
+output = worker.run(1, argv=(b"sleep", b"60"))
+print(worker.receive()[0])
+print(worker.answered(freeze(1, 1, number=4000000000)), worker.answered(freeze(1, 0, number=1)), worker.answered(freeze(2, 1)))
+print(worker.answered(resize(1, 24, 80)), worker.answered(resize(2, 24, 80)))
+print(worker.answered(ready(1)), worker.answered(ready(0)), worker.answered(ready(1, 77)))
+print(worker.answered(had(1, 5, 0)), worker.answered(had(2, 5, 0)))
+print(worker.answered(ask(2)), worker.answered(signal(2, 15)), worker.answered(kill(2)))
+worker.send(ask(1))
+print(worker.receive_any()[0])
+print(worker.answered(signal(1, 15)), worker.receive()[0], worker.answered(signal(1, 15)))
+""", relay_line=relay_line)
+    lost = errno.ESRCH
+    assert done.stdout == (f"{STARTED}\n0 0 {lost}\n{errno.ENOTTY} {lost}\n0 0 {lost}\n0 {lost}\n{lost} {lost} {lost}\n"
+                           f"{TOLD}\n0 {ENDED} {lost}\n"), done
+
+
+def test_a_terminal_gets_another_size(relay_line):
+    """The holder sets it, so that it can be anywhere."""
+    done = converse_freely("""
+worker.send(message(RUN, order_body(1, argv=(b"sh", b"-c", b"trap 'stty size' WINCH; echo here; while sleep 0.01; do :; done"), flags=TTY, rows=10, columns=20)))
+kind, body, fds = worker.receive()
+data = b""
+while b"here" not in data:
+    data += os.read(fds[0], 1000)
+print(worker.answered(resize(1, 33, 44)))
+while b"33 44" not in data:
+    data += os.read(fds[0], 1000)
+worker.send(kill(1))
+print(worker.receive()[0])
+""", relay_line=relay_line)
+    assert done.stdout == f"0\n{ENDED}\n", done
+
+
+def test_several_clients():
+    """Whom the worker introduces has numbers of its own, is told of its own boxes alone, can ask for less, and takes nobody along when it dies."""
+    done = converse_freely("""
+def introduce():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    assert worker.answered(message(INTRODUCE), [theirs.fileno()]) == 0
+    theirs.close()
+    guest = Worker(ours.detach())
+    guest.hello()
+    return guest
+
+guest, other = introduce(), introduce()
+mine = worker.run(1, argv=(b"cat",), stdin=os.pipe()[0])
+print(worker.receive()[0])
+kind, body, data = guest.finish(1, argv=(b"echo", b"of the guest"))
+print(kind, data, read_end(body)["id"])
+theirs = guest.run(1, argv=(b"sleep", b"60"))
+print(guest.receive()[0], other.answered(kill(1)), other.answered(freeze(1, 1)))
+print(guest.answered(freeze(1, 1)), guest.answered(freeze(1, 0)))
+print(guest.answered(ready(1)))
+worker.send(ask(1))
+print(worker.receive()[0])
+guest.socket.close()  # and its box goes with it
+print(os.read(theirs, 10))
+print(other.finish(1, argv=(b"echo", b"still here"))[2])
+worker.send(kill(1))
+print(worker.receive()[0])
+again = introduce()
+print(again.finish(1, argv=(b"echo", b"again"))[2])
+for crime in (b"junk", message(99), message(INTRODUCE)):
+    again = introduce()
+    again.send(crime)
+    print(again.receive()[0])
+again = introduce()
+again.run(1, keep=True)
+print(again.receive()[0])
+guests = []
+while len(guests) < 30:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    error = worker.answered(message(INTRODUCE), [theirs.fileno()])
+    if error:
+        break
+    guests.append(ours)
+print(len(guests) < 9, error)
+print(worker.finish(5, argv=(b"echo", b"the worker"))[2])
+""")
+    lost = errno.ESRCH
+    assert done.stdout == (f"{STARTED}\n{ENDED} b'of the guest\\n' 1\n{STARTED} {lost} {lost}\n0 0\n{errno.EOPNOTSUPP}\n{TOLD}\nb''\n"
+                           f"b'still here\\n'\n{ENDED}\nb'again\\n'\n0\n0\n0\n0\nTrue {errno.EBUSY}\nb'the worker\\n'\n"), done
 
 
 def test_words_beside_an_order(relay_line):

@@ -8,8 +8,9 @@ import socket
 import struct
 
 VERSION = 7
-HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK = range(1, 10)
-WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, UNSUPPORTED = range(101, 108)
+HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK, RESIZE, HAD, INTRODUCE = range(1, 13)
+WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, ANSWER = range(101, 108)
+NUMBER = 9  # of a request, where it does not matter
 CONTAINER, PROCESS = 0, 1
 TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(10)]
 IMAGE, PACK = 1 << 20, 1 << 21  # no flags on the wire: a descriptor of the kind comes
@@ -21,7 +22,10 @@ MB = 1 << 20
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
 
 
-def message(kind, body=b"", magic=0x634E, size=None):
+def message(kind, body=b"", magic=0x634E, size=None, number=NUMBER):
+    """number: of a request; None: it has none."""
+    if HELLO < kind < WELCOME and number is not None:
+        body = struct.pack("<I", number) + body
     return struct.pack("<HHI", magic, kind, len(body) if size is None else size) + body
 
 
@@ -75,27 +79,43 @@ def greeting(version=VERSION):
     return message(HELLO, struct.pack("<I", version))
 
 
-def kill(identity, cause=CANCEL):
-    return message(KILL, struct.pack("<QB", identity, cause))
+def kill(identity, cause=CANCEL, **number):
+    return message(KILL, struct.pack("<QB", identity, cause), **number)
 
 
-def ready(count, zygote=0):
-    return message(READY, struct.pack("<QI", zygote, count))
+def ready(count, zygote=0, **number):
+    return message(READY, struct.pack("<QI", zygote, count), **number)
 
 
-def ask(identity):
-    return message(ASK, struct.pack("<Q", identity))
+def ask(identity, **number):
+    return message(ASK, struct.pack("<Q", identity), **number)
 
 
 def forget(identity):
     return message(FORGET, struct.pack("<Q", identity))
 
 
+def signal(identity, which, **number):
+    return message(SIGNAL, struct.pack("<QI", identity, which), **number)
+
+
+def freeze(identity, frozen, **number):
+    return message(FREEZE, struct.pack("<QB", identity, frozen), **number)
+
+
+def resize(identity, rows, columns, **number):
+    return message(RESIZE, struct.pack("<QII", identity, rows, columns), **number)
+
+
+def had(identity, output, error, **number):
+    return message(HAD, struct.pack("<QQQ", identity, output, error), **number)
+
+
 def read_end(body):
     """An ENDED as a dictionary; what held it under "held"."""
     names = ("id", "cause", "code", "signal", "tier", "alone", "hit", "stays", "wall_ns", "cpu_user_us", "cpu_system_us", "memory_peak", "pids_peak",
-             "oom_kills", "pids_refused", "disk_bytes", "switches", "io_read", "io_written", "n_denied")
-    head, rest = struct.calcsize("<QBIIB"), "<BIB11QI"
+             "oom_kills", "pids_refused", "disk_bytes", "switches", "io_read", "io_written", "net_received", "net_sent", "n_denied")
+    head, rest = struct.calcsize("<QBIIB"), "<BIB13QI"
     held = body[head + 1:head + 1 + body[head]]
     at = head + 1 + len(held)
     values = struct.unpack("<QBIIB", body[:head]) + struct.unpack(rest, body[at:at + struct.calcsize(rest)])
@@ -129,18 +149,34 @@ class Worker:
     def __init__(self, fd=3, patience=10):
         self.socket = socket.socket(fileno=fd)
         self.socket.settimeout(patience)
+        self.answers = []  # (number, errno), as they came
 
     def send(self, data, fds=()):
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         self.socket.sendmsg([data], control)
 
-    def receive(self):
+    def receive_any(self):
         """The type, the body and the descriptors of the next message; type 0: the spawner has closed."""
         try:
             data, fds, _, _ = socket.recv_fds(self.socket, 70000, 8)
         except ConnectionResetError:
             return 0, b"", []
-        return (struct.unpack("<H", data[2:4])[0], data[8:], fds) if data else (0, b"", [])
+        kind, body = (struct.unpack("<H", data[2:4])[0], data[8:]) if data else (0, b"")
+        if kind == ANSWER:
+            self.answers.append(struct.unpack("<II", body))
+        return kind, body, fds
+
+    def receive(self):
+        """The same but for answers, which are noted."""
+        kind, body, fds = self.receive_any()
+        return (kind, body, fds) if kind != ANSWER else self.receive()
+
+    def answered(self, data, fds=()):
+        """Sends a request and gives the errno of its answer, where nothing else can come before that."""
+        self.send(data, fds)
+        kind, body, _ = self.receive_any()
+        assert kind == ANSWER and struct.unpack("<I", body[:4]) == struct.unpack("<I", data[8:12]), (kind, body)
+        return struct.unpack("<I", body[4:])[0]
 
     def hello(self, version=VERSION, more=b""):
         self.send(message(HELLO, struct.pack("<I", version) + more))

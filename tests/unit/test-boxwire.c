@@ -12,7 +12,7 @@ static struct nc_box_order sample_order(void)
 {
 	return (struct nc_box_order){.id = 7,
 		.home = 5,
-		.zygote = 9,
+		.warm_class = 9,
 		.limits = {1, 2, 3, 4, 5, 6, 7, 8},
 		.tier = NC_TIER_PROCESS,
 		.flags = NC_ORDER_FLAGS,
@@ -54,7 +54,7 @@ static void test_order_comes_back(void **state)
 	assert_int_equal(round_trip(&order, &out, &back), 0);
 	assert_int_equal(back.id, 7);
 	assert_int_equal(back.home, 5);
-	assert_int_equal(back.zygote, 9);
+	assert_int_equal(back.warm_class, 9);
 	assert_memory_equal(&back.limits, &order.limits, sizeof(order.limits));
 	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);

@@ -60,6 +60,34 @@ static uint16_t hear(size_t i)
 	return in.type;
 }
 
+static unsigned int n_answers;
+static int64_t last_answer;
+static int last_error;
+
+static void answered(void *context, int64_t ticket, int error)
+{
+	(void)context;
+	n_answers++;
+	last_answer = ticket;
+	last_error = error;
+}
+
+static void say_answer(size_t i, uint32_t number, uint32_t error)
+{
+	cleanup_wire_out struct nc_wire_out out = {0};
+
+	nc_wire_begin(&out, NC_BOX_ANSWER);
+	nc_wire_put_u32(&out, number);
+	nc_wire_put_u32(&out, error);
+	assert_int_equal(nc_wire_send(theirs[i], &out, NULL, 0), 0);
+}
+
+static void turn_for(const unsigned int *count, unsigned int wanted)
+{
+	while (*count < wanted)
+		assert_int_equal(nc_small_loop_turn(&loop), 0);
+}
+
 static int set_up(void **state)
 {
 	static const enum nc_tier tiers[N] = {NC_TIER_CONTAINER, NC_TIER_DOCKER};
@@ -67,6 +95,7 @@ static int set_up(void **state)
 
 	(void)state;
 	first = second = (struct outcome){0};
+	n_answers = 0;
 	for (size_t i = 0; i < N; i++) {
 		make_holder(i);
 		welcome(i, tiers[i]);
@@ -243,6 +272,46 @@ static void nobody_speaks_of_others_boxes(void **state)
 	assert_true(nc_hub_has(hub, 0) && !nc_hub_has(hub, 1));
 }
 
+/* Of two that have the same tier each gets its share. */
+static void several_holders_of_one_tier_share_the_work(void **state)
+{
+	struct nc_command *commands[4];
+	unsigned int n[N] = {0};
+
+	(void)state;
+	holders[1].welcome.terms[NC_TIER_CONTAINER].here = true;
+	for (size_t i = 0; i < 4; i++) {
+		uint64_t id = start(NC_TIER_CONTAINER, &first, &commands[i]);
+
+		n[nc_hub_holder_of(id)]++;
+	}
+	assert_int_equal(n[0], 2);
+	assert_int_equal(n[1], 2);
+}
+
+/* What was asked is answered by its ticket, of whatever holder; or by the end of that holder. */
+static void what_was_asked_is_answered(void **state)
+{
+	const struct nc_hub_watch watch = {.answered = answered};
+	int64_t ask, never;
+
+	(void)state;
+	nc_hub_watch(hub, &watch);
+	ask = nc_hub_freeze(hub, nc_hub_box_id(hub, NC_TIER_DOCKER), true);
+	never = nc_hub_freeze(hub, nc_hub_box_id(hub, NC_TIER_DOCKER), true);
+	assert_true(ask > 0 && never > 0 && ask != never);
+	say_answer(1, (uint32_t)ask, ESRCH);
+	turn_for(&n_answers, 1);
+	assert_true(nc_hub_is_ticket(last_answer, ask) && !nc_hub_is_ticket(last_answer, never));
+	assert_int_equal(last_error, -ESRCH);
+	theirs[1] = nc_fd_close(theirs[1]);
+	turn_for(&n_answers, 2);
+	assert_true(nc_hub_is_ticket(last_answer, never));
+	assert_false(nc_hub_is_ticket(last_answer, never ^ (int64_t)1 << 32));
+	assert_int_equal(last_error, -ECONNRESET);
+	assert_int_equal(nc_hub_freeze(hub, nc_hub_id_beside(hub, 1ULL << 56), true), -ECONNRESET);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +320,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_that_dies_takes_its_own_boxes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_speaks_of_others_boxes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			several_holders_of_one_tier_share_the_work, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_asked_is_answered, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

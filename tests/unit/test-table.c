@@ -57,17 +57,17 @@ static void test_who_is_found_moves(void **state)
 
 	(void)state;
 	box = begin(7, NC_BOX_STAYS);
-	assert_ptr_equal(nc_table_find(&table, 7), box);
+	assert_ptr_equal(nc_table_find(&table, 0, 7), box);
 	settle_all();
 	assert_int_equal(count_moving(), 0);
-	assert_null(nc_table_find(&table, 8));
-	assert_null(nc_table_find(&table, 0));
+	assert_null(nc_table_find(&table, 0, 8));
+	assert_null(nc_table_find(&table, 0, 0));
 	assert_int_equal(count_moving(), 0);
-	assert_ptr_equal(nc_table_find(&table, 7), box);
+	assert_ptr_equal(nc_table_find(&table, 0, 7), box);
 	assert_int_equal(count_moving(), 1);
 	box->end.id = 9; /* an id that it rested under is no longer its own */
-	assert_null(nc_table_find(&table, 7));
-	assert_ptr_equal(nc_table_find(&table, 9), box);
+	assert_null(nc_table_find(&table, 0, 7));
+	assert_ptr_equal(nc_table_find(&table, 0, 9), box);
 }
 
 static void test_nobodys_are_not_found(void **state)
@@ -77,13 +77,13 @@ static void test_nobodys_are_not_found(void **state)
 	(void)state;
 	box = begin(7, NC_BOX_DYING);
 	box->told = true;
-	assert_null(nc_table_find(&table, 7));
+	assert_null(nc_table_find(&table, 0, 7));
 	box->told = box->ordered = false;
-	assert_null(nc_table_find(&table, 7));
+	assert_null(nc_table_find(&table, 0, 7));
 	box->ordered = true;
-	assert_non_null(nc_table_find(&table, 7));
+	assert_non_null(nc_table_find(&table, 0, 7));
 	box->state = NC_BOX_FREE;
-	assert_null(nc_table_find(&table, 7));
+	assert_null(nc_table_find(&table, 0, 7));
 }
 
 static void test_places_are_taken_once_and_come_back(void **state)
@@ -102,7 +102,7 @@ static void test_places_are_taken_once_and_come_back(void **state)
 	settle_all();
 	assert_null(nc_table_free(&table));
 	assert_int_equal(count_moving(), 1);
-	second = nc_table_find(&table, NC_BOXES_MAX);
+	second = nc_table_find(&table, 0, NC_BOXES_MAX);
 	assert_ptr_equal(second, &table.box[NC_BOXES_MAX - 1]);
 	second->state = NC_BOX_FREE;
 	settle_all();

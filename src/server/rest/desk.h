@@ -10,8 +10,9 @@ struct nc_wait {
 	struct nc_server *server;
 	struct nc_exchange *exchange;
 	struct nc_process *process; /* that ends when the client goes; or NULL */
-	unsigned int
-		acknowledges; /* with this status and `list`, once the spawner was told; or 0 */
+	/* with this status, and `list` unless that is NULL, once this ticket is answered; or 0 */
+	unsigned int acknowledges;
+	int64_t ticket;
 	/* of questions to several */
 	json_t *list;
 	const char *name;
@@ -44,9 +45,6 @@ void nc_waits_drop(struct nc_server *server);
 /* What a command in the background prints, as events. */
 struct nc_channel;
 void nc_channels_drop(struct nc_server *server);
-
-/* What was asked of boxes is on its way: nc_engine_on_sent(), with the server. */
-void nc_rest_sent(void *context);
 
 /* Of those that the daemon before has begun. */
 void nc_channels_resume(struct nc_server *server);

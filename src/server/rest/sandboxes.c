@@ -41,7 +41,7 @@ static void on_gone(struct nc_exchange *exchange)
 	struct nc_wait *wait = exchange->keeper;
 
 	if (wait->process)
-		nc_process_kill(wait->process); /* it was his alone */
+		(void)nc_process_kill(wait->process); /* it was his alone */
 	if (wait->sandbox[0])
 		drop_unfinished(wait);
 	nc_wait_free(wait);
@@ -142,6 +142,8 @@ static int admit(void *context, const char *tenant, const struct nc_box_limits *
 }
 
 /* Its commands: what they use is their tenant's as each ends. */
+static void on_answered(void *context, int64_t ticket, int error);
+
 static int admit_command(void *context, const char *tenant, struct nacre_err *err)
 {
 	struct nc_server *server = context;
@@ -178,7 +180,7 @@ static void command_ended(void *context, const char *tenant, const json_t *told)
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
 	const struct nc_sandboxes_gate gate = {
-		server, admit, release, resume, admit_command, command_ended};
+		server, admit, release, resume, admit_command, on_answered, command_ended};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
@@ -483,22 +485,56 @@ NC_REST(sandboxes_network)
 		nc_reply_json(exchange, 200, nc_sandbox_json(sandbox));
 }
 
-/* What is acknowledged holds, though we die: it is not before the spawner has been told. */
-static void acknowledge(
-	struct nc_server *server, struct nc_exchange *exchange, unsigned int status, json_t *reply)
+static void reply_with(struct nc_exchange *exchange, unsigned int status, json_t *reply)
+{
+	if (reply)
+		nc_reply_json(exchange, status, reply);
+	else
+		nc_reply_empty(exchange, status);
+}
+
+/*
+ * What is acknowledged has been done: not before whoever holds the box has answered. Takes over
+ * reply, which may be NULL.
+ */
+static void acknowledge(struct nc_server *server, struct nc_exchange *exchange, int64_t ticket,
+	unsigned int status, json_t *reply)
 {
 	struct nc_wait *wait = NULL;
 
-	if (!nc_engine_is_behind(server->setup.engine)) {
-		nc_reply_json(exchange, status, reply);
+	if (ticket <= 0) {
+		reply_with(exchange, status, reply);
 		return;
 	}
 	wait = nc_wait_new(server, exchange);
 	if (wait) {
 		wait->acknowledges = status;
+		wait->ticket = ticket;
 		wait->list = reply;
 	} else {
 		json_decref(reply);
+	}
+}
+
+static void on_answered(void *context, int64_t ticket, int error)
+{
+	const struct nc_server *server = context;
+	struct nacre_err err = {0};
+
+	for (struct nc_wait *next, *wait = server->waits; wait; wait = next) {
+		const unsigned int status = wait->acknowledges;
+
+		next = wait->next;
+		if (!status || !nc_hub_is_ticket(ticket, wait->ticket))
+			continue;
+		if (error == 0 || error == -ESRCH) { /* it has ended, which was wanted or is told */
+			json_t *reply = take_ptr(wait->list);
+
+			reply_with(settle(wait), status, reply);
+		} else {
+			nc_err_errno(&err, error, "Ask whoever holds the sandbox");
+			nc_problem_err(settle(wait), &err);
+		}
 	}
 }
 
@@ -506,13 +542,15 @@ static void pause_it(struct nc_server *server, struct nc_exchange *exchange, boo
 {
 	struct nc_sandbox *sandbox = nc_rest_sandbox(server, exchange);
 	struct nacre_err err = {0};
+	int64_t ticket;
 
 	if (!sandbox)
 		return;
-	if (nc_sandbox_pause(sandbox, paused, &err) < 0)
+	ticket = nc_sandbox_pause(sandbox, paused, false, &err);
+	if (ticket < 0)
 		nc_problem_err(exchange, &err);
 	else
-		acknowledge(server, exchange, 200, nc_sandbox_json(sandbox));
+		acknowledge(server, exchange, ticket, 200, nc_sandbox_json(sandbox));
 }
 
 NC_REST(sandboxes_pause)
@@ -676,10 +714,14 @@ static void channel_printed(void *context, enum nc_stream stream, const char *da
 		&channel->feed, stream == NC_STREAM_OUTPUT ? "stdout" : "stderr", data, size);
 }
 
+static void answer_begun(struct nc_channel *channel);
+
 static void channel_ended(void *context, struct nc_process *process)
 {
 	struct nc_channel *channel = context;
 
+	if (channel->exchange) /* it has not even begun */
+		answer_begun(channel);
 	channel->feed.ended = true;
 	nc_feed_tell(&channel->feed, "end", nc_process_json(process, false));
 	nc_feed_wake(&channel->feed);
@@ -691,7 +733,8 @@ static bool resume_channel(void *context, struct nc_process *process)
 {
 	struct nc_channel *channel =
 		nc_process_is_background(process) ? channel_new(context) : NULL;
-	const struct nc_process_listener listener = {channel, channel_printed, channel_ended};
+	const struct nc_process_listener listener = {
+		.context = channel, .printed = channel_printed, .ended = channel_ended};
 
 	if (!channel)
 		return true;
@@ -729,7 +772,7 @@ static void on_ended(void *context, struct nc_process *process)
 		nc_reply_json(settle(context), 200, nc_process_json(process, true));
 }
 
-/* What is acknowledged holds, though we die: it is not before the spawner has the order. */
+/* What is acknowledged holds, though we die: it is not before it has begun, or could not. */
 static void answer_begun(struct nc_channel *channel)
 {
 	struct nc_exchange *exchange = take_ptr(channel->exchange);
@@ -746,23 +789,12 @@ static void answer_begun(struct nc_channel *channel)
 		nc_problem(exchange, 404, "no_sandbox", NULL, NULL, "The sandbox has ended");
 }
 
-void nc_rest_sent(void *context)
+static void channel_begun(void *context)
 {
-	const struct nc_server *server = context;
+	struct nc_channel *channel = context;
 
-	for (struct nc_wait *next, *wait = server->waits; wait; wait = next) {
-		unsigned int status = wait->acknowledges;
-
-		next = wait->next;
-		if (status) {
-			json_t *reply = take_ptr(wait->list);
-
-			nc_reply_json(settle(wait), status, reply);
-		}
-	}
-	for (struct nc_channel *channel = server->channels; channel; channel = channel->next)
-		if (channel->exchange)
-			answer_begun(channel);
+	if (channel->exchange)
+		answer_begun(channel);
 }
 
 static void on_channel_gone(struct nc_exchange *exchange)
@@ -775,8 +807,10 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 {
 	static struct nc_faults faults;
 	struct nc_channel *channel = channel_new(server);
-	const struct nc_process_listener listener = {
-		.context = channel, .printed = channel_printed, .ended = channel_ended};
+	const struct nc_process_listener listener = {.context = channel,
+		.begun = channel_begun,
+		.printed = channel_printed,
+		.ended = channel_ended};
 	struct nc_process *process;
 	struct nacre_err err = {0};
 	int r;
@@ -796,8 +830,6 @@ static void run_in_background(struct nc_server *server, struct nc_exchange *exch
 	channel->exchange = exchange;
 	exchange->keeper = channel;
 	exchange->gone = on_channel_gone;
-	if (!nc_engine_is_behind(server->setup.engine))
-		answer_begun(channel);
 }
 
 NC_REST(commands_events)
@@ -935,8 +967,8 @@ NC_REST(commands_kill)
 
 	if (!process)
 		return;
-	nc_process_kill(process);
-	acknowledge(server, exchange, 202, nc_process_json(process, false));
+	acknowledge(
+		server, exchange, nc_process_kill(process), 202, nc_process_json(process, false));
 }
 
 int nc_rest_signal(const json_t *body)
@@ -966,8 +998,8 @@ NC_REST(commands_signal)
 			"Expected a signal, such as \"TERM\" or 15");
 		return;
 	}
-	nc_process_signal(process, number);
-	acknowledge(server, exchange, 202, nc_process_json(process, false));
+	acknowledge(server, exchange, nc_process_signal(process, number), 202,
+		nc_process_json(process, false));
 }
 
 /* Raw bytes; with ?end=true nothing follows. What does not fit now is said, and for the next try.
@@ -1006,15 +1038,18 @@ NC_REST(commands_resize)
 	cleanup_json json_t *body = process ? nc_rest_body(exchange) : NULL;
 	json_int_t rows = json_integer_value(json_object_get(body, "rows"));
 	json_int_t columns = json_integer_value(json_object_get(body, "columns"));
+	int64_t ticket = 0;
 
 	if (!body)
 		return;
 	if (rows < 1 || rows > 1000 || columns < 1 || columns > 1000)
 		nc_problem(exchange, 400, "bad_request", "/rows", NULL,
 			"Expected rows and columns from 1 to 1000");
-	else if (nc_process_resize(process, (unsigned short)rows, (unsigned short)columns) < 0)
+	else
+		ticket = nc_process_resize(process, (unsigned short)rows, (unsigned short)columns);
+	if (ticket < 0)
 		nc_problem(exchange, 409, "no_terminal", NULL, "Start it with \"terminal\": true",
 			"The command has no terminal, or has ended");
-	else
-		nc_reply_empty(exchange, 204);
+	else if (ticket > 0)
+		acknowledge(server, exchange, ticket, 204, NULL);
 }

@@ -238,7 +238,7 @@ static void take_order(struct terminal *terminal, const char *type, json_t *body
 	else if ((number = nc_rest_signal(body)) < 0)
 		refuse(terminal, "bad_request", "Expected a signal, such as \"TERM\" or 15");
 	else
-		nc_process_signal(terminal->process, number);
+		(void)nc_process_signal(terminal->process, number);
 }
 
 static void take_text(struct terminal *terminal, const char *data, size_t size)
@@ -303,7 +303,7 @@ static void on_closed(void *context)
 	struct terminal *terminal = context;
 
 	if (terminal->process && terminal->ends && terminal->server->sandboxes)
-		nc_process_kill(terminal->process);
+		(void)nc_process_kill(terminal->process);
 	terminal_free(terminal);
 }
 

@@ -3,9 +3,9 @@
  *
  * A mount can be cloned only in the mount namespace that it is in. Root's spawner is in the one of
  * its caller, and clones what the descriptor is. An ordinary user's spawner is in one of its own,
- * where the same thing is found again by its path, and must be the same.
+ * where the same thing is found again by its path (by_path), and must be the same.
  */
-#include "spawner/bind.h"
+#include "kernel/bind.h"
 
 #include <fcntl.h>
 #include <linux/sched.h>
@@ -111,12 +111,12 @@ static int map_owner(const struct stat *source, const struct nc_slot *slot)
 	return fd;
 }
 
-int nc_bind_tree(const struct nc_nursery *nursery, int source_fd, const char *target, bool writable,
+int nc_bind_tree(int source_fd, bool by_path, const char *target, bool writable,
 	const struct nc_slot *slot, struct nacre_err *err)
 {
 	struct mount_attr attributes = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 						    (writable ? 0U : MOUNT_ATTR_RDONLY)};
-	cleanup_close int fd = clone_tree(source_fd, nursery->pid_ns_fd < 0);
+	cleanup_close int fd = clone_tree(source_fd, by_path);
 	cleanup_close int map_fd = -EBADF;
 	struct stat source;
 	int r;
