@@ -103,21 +103,6 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 	return 0;
 }
 
-static bool within(uint64_t value, uint64_t least, uint64_t most)
-{
-	return value >= least && value <= most;
-}
-
-/* The spawner's own maxima, whatever the other side thinks of them. */
-static bool limits_are_sane(const struct nc_box_limits *limits)
-{
-	return within(limits->memory_bytes, 1U << 20, 1ULL << 40) &&
-	       within(limits->cpu_milli, 10, 1024000) && limits->cpu_time_ms <= 7 * 86400000ULL &&
-	       within(limits->wall_ms, 1, 7 * 86400000ULL) && within(limits->pids, 1, 32768) &&
-	       within(limits->disk_bytes, 4096, 1ULL << 40) &&
-	       within(limits->inodes, 16, 1ULL << 32) && within(limits->open_files, 8, 1U << 20);
-}
-
 static bool binds_are_sane(struct nc_spawner *spawner, const struct nc_box_order *order)
 {
 	if (order->n_binds > 0 && order->tier != NC_TIER_CONTAINER)
@@ -184,7 +169,7 @@ static bool order_is_sane(struct nc_spawner *spawner, struct nc_box_order *order
 {
 	const bool packed = nc_box_fds_has(&order->fds, NC_FD_PACK);
 
-	return order->tier <= NC_TIER_PROCESS && limits_are_sane(&order->limits) &&
+	return order->tier <= NC_TIER_PROCESS && nc_box_limits_ok(&order->limits) &&
 	       order->dir[0] == '/' && binds_are_sane(spawner, order) &&
 	       descriptors_are_sane(spawner, order) &&
 	       !(order->flags & NC_ORDER_FILES && (packed || order->flags & NC_ORDER_TTY)) &&
