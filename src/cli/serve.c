@@ -53,6 +53,7 @@
 /* For the spawner, above the most that draining may take. */
 #define PATIENCE_S 4000
 #define HEAD_MS 10000
+#define GREETING_MS 2000
 #define BODY_MS 60000
 #define IDLE_MS 60000
 /* What the next worker is told of the configuration. */
@@ -560,11 +561,21 @@ static int start_threads(uv_loop_t *loop)
 	return r;
 }
 
+/* Those beside the spawner; who hangs is waited for no longer than this. */
+static void join_holders(struct nc_start *start, const struct opened *opened)
+{
+	static struct nc_holder_set holders;
+
+	for (size_t i = 0; i < NC_TIER_HOLDERS_MAX; i++)
+		holders.fd[i] =
+			nc_serve_aides_call(&opened->keeper, (enum nc_aide)(NC_AIDE_HOLDER + i));
+	nc_holders_join(&start->holder, &holders, GREETING_MS);
+}
+
 static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	static struct nc_holder_set holders;
 	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup;
@@ -606,7 +617,7 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	setup.binds = &opened->binds;
 	r = nc_holder_connect(&start->holder, err);
 	if (r == 0)
-		nc_holders_join(&start->holder, &holders, &opened->keeper.place_fd[NC_AIDE_HOLDER]);
+		join_holders(start, opened);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
 

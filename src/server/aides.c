@@ -153,6 +153,9 @@ static void look_after(struct nc_aides *aides, enum nc_aide which)
 
 	if (is_heard(aides, which) || !atomic_load(&aides->page->up[which]))
 		return;
+	if (which >= NC_AIDE_HOLDER && deaths == aides->seen[which])
+		nc_log(NC_LOG_ERROR, "A holder of boxes did not answer: all that it held is lost",
+			NC_LOG_TEXT("aide", nc_aide_name(which)));
 	r = nc_meeting_call(aides->server->setup.keeper.place_fd[which], type);
 	if (r >= 0)
 		r = meet(aides->server, which, r);

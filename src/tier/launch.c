@@ -13,14 +13,13 @@
 #include "base/limits.h"
 #include "base/meeting.h"
 #include "base/pidfd.h"
+#include "base/text.h"
 #include "kernel/privilege.h"
 #include "kernel/program.h"
 #include "tier/tier.h"
 
 /* Above its place: what is moved there must not be overwritten before. */
 #define HIGH_FD 64
-/* For all of them together to answer, when a worker begins. */
-#define GREETING_NS (2 * NC_NS_PER_S)
 
 _Noreturn static void become_holder(unsigned int number, int program_fd, int place_fd, bool ranges)
 {
@@ -69,17 +68,6 @@ int nc_holder_launch(
 	return 0;
 }
 
-/* Says hello; the answer is waited for when all have been greeted. */
-static void call(struct nc_holder *holder, int place_fd)
-{
-	int r = holder->fd = nc_meeting_call(place_fd, SOCK_SEQPACKET);
-
-	if (r >= 0)
-		r = nc_holder_greet(holder);
-	if (r < 0)
-		holder->fd = nc_fd_close(holder->fd);
-}
-
 static void hear(struct nc_holder *holder, uint64_t deadline_ns)
 {
 	struct pollfd event = {.fd = holder->fd, .events = POLLIN};
@@ -91,27 +79,47 @@ static void hear(struct nc_holder *holder, uint64_t deadline_ns)
 	holder->fd = nc_fd_close(holder->fd); /* it is met when it answers */
 }
 
-void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, const int *place_fds)
+int nc_holders_begin(
+	struct nc_holder_set *set, enum nc_tier tier, bool ranges, struct nacre_err *err)
 {
-	const uint64_t deadline_ns = nc_clock_ns() + GREETING_NS;
+	const char *wanted = tier < NC_TIER_MAX ? nc_tier_holder(tier) : NULL, *program;
+	cleanup_close int ours = -EBADF, theirs = -EBADF, pidfd = -EBADF;
+	unsigned int n = 1;
+	int ends[2], r;
+
+	for (size_t i = 0; i < NC_HOLDERS_MAX - 1; i++)
+		set->fd[i] = -EBADF;
+	while (wanted && (program = nc_tier_program(n)) && !nc_streq(program, wanted))
+		n++;
+	if (!wanted || !program)
+		return 0;
+	r = nc_meeting_new(ends);
+	if (r < 0)
+		return nc_err_errno(err, r, "Make a place for %s", program);
+	ours = ends[0];
+	theirs = ends[1];
+	r = nc_holder_launch(n, theirs, ranges, &pidfd, err);
+	if (r < 0)
+		return r;
+	r = set->fd[n - 1] = nc_meeting_call(ours, SOCK_SEQPACKET);
+	return r < 0 ? nc_err_errno(err, r, "Call %s", program) : 0;
+}
+
+void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, unsigned int patience_ms)
+{
+	const uint64_t deadline_ns = nc_clock_ns() + patience_ms * NC_NS_PER_MS;
 	struct nc_holder *last = first;
 
 	for (unsigned int n = 1; nc_tier_program(n); n++) {
 		struct nc_holder *holder = &set->holder[n - 1];
 
-		*holder = (struct nc_holder){.fd = -EBADF, .number = n, .last_id = first->last_id};
-		if (place_fds[n - 1] >= 0)
-			call(holder, place_fds[n - 1]);
+		*holder = (struct nc_holder){
+			.fd = set->fd[n - 1], .number = n, .last_id = first->last_id};
+		if (holder->fd >= 0 && nc_holder_greet(holder) < 0)
+			holder->fd = nc_fd_close(holder->fd);
 		last = last->next = holder;
 	}
 	for (struct nc_holder *holder = first->next; holder; holder = holder->next)
 		if (holder->fd >= 0)
 			hear(holder, deadline_ns);
-}
-
-void nc_holders_done(struct nc_holder_set *set)
-{
-	for (size_t i = 0; i < NC_HOLDERS_MAX - 1; i++)
-		if (set->holder[i].number > 0)
-			nc_holder_done(&set->holder[i]);
 }

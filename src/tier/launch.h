@@ -25,14 +25,20 @@ int nc_holder_launch(
 /* Those beside the first one, in the order of their numbers from 1 on. */
 struct nc_holder_set {
 	struct nc_holder holder[NC_HOLDERS_MAX - 1];
+	int fd[NC_HOLDERS_MAX - 1]; /* of a connection to it, until they are joined; or -EBADF */
 };
 
 /*
- * Puts all of the table behind the first, greets those whose place can be called (-EBADF: none),
- * and waits for their answers for a moment. Who has not answered by then is not there yet: see
- * nc_hub_meet().
+ * For one run, which needs no other: starts the holder of the tier, if that is not the first, with
+ * the caller's rights, and calls it. It ends when we do.
  */
-void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, const int *place_fds);
-void nc_holders_done(struct nc_holder_set *set);
+int nc_holders_begin(
+	struct nc_holder_set *set, enum nc_tier tier, bool ranges, struct nacre_err *err);
+
+/*
+ * Puts all of the table behind the first, greets those that were called, and waits for their
+ * answers, for so long together. Who has not answered by then is not there yet: see nc_hub_meet().
+ */
+void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, unsigned int patience_ms);
 
 #endif
