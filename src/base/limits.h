@@ -15,6 +15,8 @@
 
 /* Messages that a holder of boxes has not taken yet; more are refused. */
 #define NC_HOLDER_MAIL_MAX 4096U
+/* How long one beside the first may take to greet, and to say what became of an order. */
+#define NC_HOLDER_PATIENCE_MS 30000U
 
 /* The same of the recorder: what begins and is noted, each of up to 64 KiB. */
 #define NC_RECORD_MAIL_MAX 1024U

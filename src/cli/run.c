@@ -29,6 +29,7 @@
 #include "kernel/filter.h"
 #include "kernel/privilege.h"
 #include "policy/book.h"
+#include "tier/launch.h"
 #include "watch/record.h"
 
 static bool arg_cache, arg_json;
@@ -39,6 +40,8 @@ static struct nc_order_args args;
 /* what --bind names here, and what the request calls it */
 static struct nc_order arg_binds;
 static struct nc_binds binds;
+/* of the tier that was named, if the spawner is not its holder */
+static struct nc_holder_set holders;
 
 static const struct nc_option options[] = {
 	{.name = "allow",
@@ -477,6 +480,7 @@ static int run_as_worker(struct nc_holder *holder, const struct nc_config *confi
 	r = nc_holder_connect(holder, err);
 	if (r < 0)
 		return r;
+	nc_holders_join(holder, &holders, NC_HOLDER_PATIENCE_MS);
 	if (egress_fd >= 0 && nc_network_new(&task->loop, egress_fd, &network, err) < 0)
 		return err->code;
 	if (network)
@@ -748,7 +752,9 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 	if (request.network.mode > NC_NETWORK_NONE || request.network.access ||
 		request.network.allow.count > 0 || request.packages.count > 0)
 		egress_fd = nc_outlet_start(say);
-	r = nc_holder_start(&holder, &setup, err);
+	r = nc_holders_begin(&holders, request.tier, ranges, err);
+	if (r == 0)
+		r = nc_holder_start(&holder, &setup, err);
 	(void)nc_fd_close(setup.witness_fd);
 	if (r == 0 && record_fd >= 0 && nc_record_start(&record, record_fd, &ignored) < 0)
 		say(ignored.message);

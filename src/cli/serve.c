@@ -42,6 +42,7 @@
 #include "server/server.h"
 #include "server/tally.h"
 #include "server/tls.h"
+#include "tier/launch.h"
 
 #define LISTEN_BUILT_IN "127.0.0.1:7070"
 #define LISTENERS_MAX 8
@@ -52,6 +53,7 @@
 /* For the spawner, above the most that draining may take. */
 #define PATIENCE_S 4000
 #define HEAD_MS 10000
+#define GREETING_MS 2000
 #define BODY_MS 60000
 #define IDLE_MS 60000
 /* What the next worker is told of the configuration. */
@@ -278,7 +280,9 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
-		nc_heirs_add(heirs, nc_aide_names[i], opened->keeper.place_fd[i]);
+		if (opened->keeper.place_fd[i] >= 0)
+			nc_heirs_add(
+				heirs, nc_aide_name((enum nc_aide)i), opened->keeper.place_fd[i]);
 	nc_heirs_add(heirs, "keeper", opened->keeper.page_fd);
 	nc_heirs_add(heirs, "life", opened->keeper.life_fd);
 	nc_heirs_add(heirs, "manager", opened->manager.fd);
@@ -367,7 +371,10 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
 		opened->listen_fd[opened->n_listen_fds++] = fd;
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
-		opened->keeper.place_fd[i] = nc_heirs_take(heirs, nc_aide_names[i]);
+		opened->keeper.place_fd[i] =
+			i < NC_AIDE_HOLDER || nc_tier_program((unsigned int)i - NC_AIDE_HOLDER + 1)
+				? nc_heirs_take(heirs, nc_aide_name((enum nc_aide)i))
+				: -EBADF;
 	opened->keeper.page_fd = nc_heirs_take(heirs, "keeper");
 	opened->keeper.life_fd = nc_heirs_take(heirs, "life");
 	opened->tls_fd = nc_heirs_take(heirs, "tls");
@@ -554,6 +561,17 @@ static int start_threads(uv_loop_t *loop)
 	return r;
 }
 
+/* Those beside the spawner; who hangs is waited for no longer than this. */
+static void join_holders(struct nc_start *start, const struct opened *opened)
+{
+	static struct nc_holder_set holders;
+
+	for (size_t i = 0; i < NC_TIER_HOLDERS_MAX; i++)
+		holders.fd[i] =
+			nc_serve_aides_call(&opened->keeper, (enum nc_aide)(NC_AIDE_HOLDER + i));
+	nc_holders_join(&start->holder, &holders, GREETING_MS);
+}
+
 static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
@@ -598,6 +616,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	setup.network = start->network;
 	setup.binds = &opened->binds;
 	r = nc_holder_connect(&start->holder, err);
+	if (r == 0)
+		join_holders(start, opened);
 	return r < 0 ? r : serve(&daemon, start, opened, config, &setup, err);
 }
 

@@ -14,6 +14,7 @@
 #include "server/archive.h"
 #include "server/courier.h"
 #include "server/exporter.h"
+#include "tier/launch.h"
 
 /* What the keeper has of us, for as long as it lives. */
 struct context {
@@ -77,6 +78,14 @@ static int start_certifier(const void *context, int place_fd, int *ret_pidfd, st
 	return nc_certifier_start(us->tls, place_fd, us->ranges, ret_pidfd, err);
 }
 
+static int start_holder(const void *context, unsigned int number, int place_fd, int *ret_pidfd,
+	struct nacre_err *err)
+{
+	const struct context *us = context;
+
+	return nc_holder_launch(number, place_fd, us->ranges, ret_pidfd, err);
+}
+
 static void complain(const char *what, struct nacre_err *err, void (*say)(const char *text))
 {
 	if (err->code == 0)
@@ -108,6 +117,7 @@ int nc_serve_aides_start(const struct nc_config *config, const struct nc_certifi
 							     ? start_exporter
 							     : NULL,
 				[NC_AIDE_CERTIFIER] = tls ? start_certifier : NULL},
+			.start_holder = start_holder,
 			.context = &context,
 			.guard_fd = guard_fd,
 			.fds = (const int[]){serve_fd, witness[1]},
@@ -119,7 +129,9 @@ int nc_serve_aides_start(const struct nc_config *config, const struct nc_certifi
 		return r;
 	complain("Not recorded", &ret_keeper->err[NC_AIDE_RECORDER], say);
 	complain("Boxes have no network", &ret_keeper->err[NC_AIDE_EGRESS], say);
-	for (size_t i = NC_AIDE_ANALYST; i < NC_AIDE_MAX; i++)
+	for (size_t i = NC_AIDE_HOLDER; i < NC_AIDE_MAX; i++)
+		complain("Boxes of a tier cannot be had", &ret_keeper->err[i], say);
+	for (size_t i = NC_AIDE_ANALYST; i < NC_AIDE_HOLDER; i++)
 		if (ret_keeper->err[i].code < 0) {
 			*err = ret_keeper->err[i];
 			return err->code;

@@ -202,6 +202,20 @@ bool nc_box_target_ok(const char *target)
 	       !is_below(target, "/proc") && !is_below(target, "/dev") && !is_below(target, "/sys");
 }
 
+static bool within(uint64_t value, uint64_t least, uint64_t most)
+{
+	return value >= least && value <= most;
+}
+
+bool nc_box_limits_ok(const struct nc_box_limits *limits)
+{
+	return within(limits->memory_bytes, 1U << 20, 1ULL << 40) &&
+	       within(limits->cpu_milli, 10, 1024000) && limits->cpu_time_ms <= 7 * 86400000ULL &&
+	       within(limits->wall_ms, 1, 7 * 86400000ULL) && within(limits->pids, 1, 32768) &&
+	       within(limits->disk_bytes, 4096, 1ULL << 40) &&
+	       within(limits->inodes, 16, 1ULL << 32) && within(limits->open_files, 8, 1U << 20);
+}
+
 bool nc_box_is_neutral(const struct nc_box_order *order)
 {
 	return order->tier == NC_TIER_CONTAINER && order->n_binds == 0 && order->home == 0 &&

@@ -85,11 +85,11 @@ enum nc_box_message {
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
 /* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
-#define NC_WORKER_HEIRS_MAX 32
+#define NC_WORKER_HEIRS_MAX 48
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 
-/* Limits of a box; the spawner has maxima of its own for each. */
+/* Limits of a box; a holder has maxima of its own for each: nc_box_limits_ok(). */
 struct nc_box_limits {
 	uint64_t memory_bytes;
 	uint64_t cpu_milli;
@@ -236,7 +236,7 @@ struct nc_box_host {
 /* What a holder says of itself. */
 struct nc_box_welcome {
 	bool ranges; /* it has privilege: each box has user ids of its own */
-	/* process boxes work below this/<id>, in the directories workspace and tmp */
+	/* boxes without mounts work below this/<id>, in the directories workspace and tmp */
 	char scratch[NC_BOX_DIR_MAX + 1];
 	struct nc_tier_terms terms[NC_TIER_MAX];
 	uint32_t n_adopted; /* ADOPT messages that follow */
@@ -343,6 +343,9 @@ size_t nc_box_layers(const struct nc_box_order *order);
  * the box (/proc, /dev, /sys).
  */
 bool nc_box_target_ok(const char *target);
+
+/* A holder's own maxima, whatever the other side thinks of them. */
+bool nc_box_limits_ok(const struct nc_box_limits *limits);
 
 /* Whether any box will do for it, also one that was prepared before the order was known. */
 bool nc_box_is_neutral(const struct nc_box_order *order);

@@ -1,19 +1,5 @@
 #include "kernel/order.h"
 
-static bool within(uint64_t value, uint64_t least, uint64_t most)
-{
-	return value >= least && value <= most;
-}
-
-static bool limits_are_sane(const struct nc_box_limits *limits)
-{
-	return within(limits->memory_bytes, 1U << 20, 1ULL << 40) &&
-	       within(limits->cpu_milli, 10, 1024000) && limits->cpu_time_ms <= 7 * 86400000ULL &&
-	       within(limits->wall_ms, 1, 7 * 86400000ULL) && within(limits->pids, 1, 32768) &&
-	       within(limits->disk_bytes, 4096, 1ULL << 40) &&
-	       within(limits->inodes, 16, 1ULL << 32) && within(limits->open_files, 8, 1U << 20);
-}
-
 static bool binds_are_sane(const struct nc_box_order *order, size_t n_binds)
 {
 	if (order->n_binds > 0 && order->tier != NC_TIER_CONTAINER)
@@ -29,7 +15,7 @@ bool nc_order_is_sane(const struct nc_box_order *order, size_t n_binds)
 	const bool packed = nc_box_fds_has(&order->fds, NC_FD_PACK);
 	const uint32_t flags = order->flags;
 
-	return order->tier <= NC_TIER_PROCESS && limits_are_sane(&order->limits) &&
+	return order->tier <= NC_TIER_PROCESS && nc_box_limits_ok(&order->limits) &&
 	       order->dir[0] == '/' && binds_are_sane(order, n_binds) &&
 	       !(flags & NC_ORDER_FILES && (packed || flags & NC_ORDER_TTY)) &&
 	       !((flags & NC_ORDER_DOOR) && order->tier != NC_TIER_CONTAINER) &&

@@ -95,3 +95,8 @@ int nc_privilege_become_relay(bool ranges)
 {
 	return become(ranges, NC_RELAY_ID);
 }
+
+int nc_privilege_become_holder(bool ranges, unsigned int number)
+{
+	return become(ranges, NC_HOLDER_ID - number);
+}

@@ -31,6 +31,9 @@
 /* The same for the relay, which has nothing but its descriptors. */
 #define NC_RELAY_ID (NC_SLOT_FIRST_ID - 5)
 
+/* The same for holders of boxes beside the spawner: one each, this less its number. */
+#define NC_HOLDER_ID (NC_SLOT_FIRST_ID - 16)
+
 /*
  * Whether ranges of ids can be mapped: we are root of the first user namespace. -EPERM: we are the
  * host's root under another number, as which no box may run.
@@ -60,5 +63,8 @@ int nc_privilege_become_analyst(bool ranges);
 
 /* The same for nacre-relay. */
 int nc_privilege_become_relay(bool ranges);
+
+/* The same for the holder of boxes of this number, which is not the spawner. */
+int nc_privilege_become_holder(bool ranges, unsigned int number);
 
 #endif

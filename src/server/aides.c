@@ -13,6 +13,7 @@
 #include "base/meeting.h"
 #include "engine/execution.h"
 #include "engine/network.h"
+#include "engine/work.h"
 #include "server/archive.h"
 #include "server/certificate.h"
 #include "server/tracer.h"
@@ -49,12 +50,25 @@ void nc_aides_free(struct nc_aides *aides)
 	free(aides);
 }
 
+static struct nc_hub *hub_of(const struct nc_server *server)
+{
+	return nc_engine_hub(server->setup.engine);
+}
+
+/* Of a holder. */
+static unsigned int number_of(enum nc_aide which)
+{
+	return which - NC_AIDE_HOLDER + 1;
+}
+
 /* The next one, on a socket that is taken over. */
 static int meet(struct nc_server *server, enum nc_aide which, int fd)
 {
 	struct nc_network *network = nc_engine_setup(server->setup.engine)->network;
 	struct nacre_err ignored = {0};
 
+	if (which >= NC_AIDE_HOLDER)
+		return nc_hub_meet(hub_of(server), number_of(which), fd);
 	switch (which) {
 	case NC_AIDE_RECORDER:
 		return nc_engine_meet_recorder(server->setup.engine, fd);
@@ -76,6 +90,7 @@ static int meet(struct nc_server *server, enum nc_aide which, int fd)
 		return 0;
 	case NC_AIDE_CERTIFIER:
 		return nc_certificates_meet(server->certificates, fd);
+	case NC_AIDE_HOLDER:
 	case NC_AIDE_MAX:
 	default:
 		return -EINVAL;
@@ -87,6 +102,8 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 {
 	const struct nc_server *server = aides->server;
 
+	if (which >= NC_AIDE_HOLDER)
+		return nc_hub_has(hub_of(server), number_of(which));
 	switch (which) {
 	case NC_AIDE_RECORDER:
 		return nc_engine_has_recorder(server->setup.engine);
@@ -98,6 +115,7 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
 	case NC_AIDE_CERTIFIER:
+	case NC_AIDE_HOLDER:
 	case NC_AIDE_MAX:
 	default:
 		return atomic_load(&aides->page->deaths[which]) == aides->seen[which];
@@ -120,6 +138,7 @@ static bool is_missed(const struct nc_server *server, enum nc_aide which)
 	case NC_AIDE_COURIER:
 	case NC_AIDE_EXPORTER:
 	case NC_AIDE_CERTIFIER:
+	case NC_AIDE_HOLDER:
 	case NC_AIDE_MAX:
 	default:
 		return true;
@@ -134,13 +153,16 @@ static void look_after(struct nc_aides *aides, enum nc_aide which)
 
 	if (is_heard(aides, which) || !atomic_load(&aides->page->up[which]))
 		return;
+	if (which >= NC_AIDE_HOLDER && deaths == aides->seen[which])
+		nc_log(NC_LOG_ERROR, "A holder of boxes did not answer: all that it held is lost",
+			NC_LOG_TEXT("aide", nc_aide_name(which)));
 	r = nc_meeting_call(aides->server->setup.keeper.place_fd[which], type);
 	if (r >= 0)
 		r = meet(aides->server, which, r);
 	if (r < 0)
 		return; /* the next time */
 	aides->seen[which] = deaths;
-	nc_log(NC_LOG_INFO, "An aide is there again", NC_LOG_TEXT("aide", nc_aide_names[which]));
+	nc_log(NC_LOG_INFO, "An aide is there again", NC_LOG_TEXT("aide", nc_aide_name(which)));
 }
 
 /* Nobody waits for ever for a recorder that cannot be started. */
@@ -192,6 +214,8 @@ static bool answers(const struct nc_server *server, enum nc_aide which)
 		return true;
 	if (which == NC_AIDE_RECORDER)
 		return nc_engine_records(server->setup.engine);
+	if (which >= NC_AIDE_HOLDER)
+		return nc_hub_hears(hub_of(server), number_of(which));
 	return which != NC_AIDE_EGRESS ||
 	       nc_network_is_up(nc_engine_setup(server->setup.engine)->network);
 }
@@ -201,10 +225,11 @@ void nc_aides_count(const struct nc_aides *aides)
 	struct nc_metrics *metrics = aides->server->metrics;
 
 	for (size_t i = 0; aides->page && i < NC_AIDE_MAX; i++) {
-		const char *labels[] = {nc_aide_names[i]};
+		const char *labels[1];
 
 		if (aides->server->setup.keeper.place_fd[i] < 0)
 			continue;
+		labels[0] = nc_aide_name((enum nc_aide)i);
 		nc_metrics_set(metrics, NC_METRIC_AIDE_UP,
 			atomic_load(&aides->page->up[i]) && answers(aides->server, (enum nc_aide)i),
 			labels);

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/meeting.h"
 #include "base/pidfd.h"
+#include "base/text.h"
 #include "kernel/caps.h"
 #include "kernel/privilege.h"
 
@@ -25,7 +26,7 @@
 #define SETTLED_NS (30 * NC_NS_PER_S)
 #define DELAY_SHIFT_MAX 4U
 
-const char *const nc_aide_names[NC_AIDE_MAX] = {
+static const char *const names[NC_AIDE_HOLDER] = {
 	[NC_AIDE_RECORDER] = "recorder",
 	[NC_AIDE_EGRESS] = "egress",
 	[NC_AIDE_ARCHIVE] = "archive",
@@ -34,6 +35,15 @@ const char *const nc_aide_names[NC_AIDE_MAX] = {
 	[NC_AIDE_EXPORTER] = "exporter",
 	[NC_AIDE_CERTIFIER] = "certifier",
 };
+
+const char *nc_aide_name(enum nc_aide which)
+{
+	const char *program =
+		which < NC_AIDE_HOLDER ? names[which] : nc_tier_program(which - NC_AIDE_HOLDER + 1);
+	const char *rest = nc_text_after(program, "nacre-");
+
+	return rest ? rest : program;
+}
 
 enum state {
 	LET_GO, /* for good, or it was never there */
@@ -56,16 +66,29 @@ struct keeper {
 	struct aide aide[NC_AIDE_MAX];
 };
 
+static bool is_asked_for(const struct nc_keeper_setup *setup, size_t which)
+{
+	return which < NC_AIDE_HOLDER
+		       ? setup->start[which] != NULL
+		       : setup->start_holder &&
+				 nc_tier_program((unsigned int)which - NC_AIDE_HOLDER + 1);
+}
+
 static int start_one(struct keeper *keeper, enum nc_aide which, struct nacre_err *err)
 {
+	const struct nc_keeper_setup *setup = keeper->setup;
 	struct aide *aide = &keeper->aide[which];
 	int r;
 
 	aide->began_ns = nc_clock_ns();
-	r = keeper->setup->start[which](keeper->setup->context, aide->place_fd, &aide->pidfd, err);
+	r = which < NC_AIDE_HOLDER
+		    ? setup->start[which](setup->context, aide->place_fd, &aide->pidfd, err)
+		    : setup->start_holder(setup->context, which - NC_AIDE_HOLDER + 1,
+			      aide->place_fd, &aide->pidfd, err);
 	if (r < 0)
 		return r;
-	(void)nc_fd_close(r); /* whoever wants to talk to it calls */
+	if (which < NC_AIDE_HOLDER)
+		(void)nc_fd_close(r); /* whoever wants to talk to it calls */
 	aide->state = RUNS;
 	atomic_store(&keeper->page->up[which], 1);
 	return 0;
@@ -91,7 +114,7 @@ static void put_off(struct keeper *keeper, enum nc_aide which, const char *reaso
 	aide->due_ns = now + (aide->failures < 2 ? 100 * NC_NS_PER_MS : NC_NS_PER_S << (shift - 1));
 	aide->state = WAITS;
 	nc_log(NC_LOG_ERROR, "An aide has died and is started again",
-		NC_LOG_TEXT("aide", nc_aide_names[which]), NC_LOG_TEXT("reason", reason),
+		NC_LOG_TEXT("aide", nc_aide_name(which)), NC_LOG_TEXT("reason", reason),
 		NC_LOG_INT("milliseconds", (int64_t)((aide->due_ns - now) / NC_NS_PER_MS)));
 }
 
@@ -227,7 +250,7 @@ _Noreturn static void be_keeper(struct keeper *keeper, int life_fd)
 	(void)signal(SIGTERM, SIG_IGN);
 	(void)signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; r == 0 && i < NC_AIDE_MAX; i++)
-		if (keeper->setup->start[i])
+		if (is_asked_for(keeper->setup, i))
 			(void)start_one(keeper, (enum nc_aide)i, &err[i]);
 	if (r == 0)
 		r = lock_in(); /* the first time it may have had to make what they need */
@@ -278,12 +301,13 @@ static int make_places(
 	const struct nc_keeper_setup *setup, struct keeper *keeper, struct nc_keeper *ret_keeper)
 {
 	for (size_t i = 0; i < NC_AIDE_MAX; i++) {
-		int ends[2], r = setup->start[i] ? nc_meeting_new(ends) : 0;
+		const bool asked = is_asked_for(setup, i);
+		int ends[2], r = asked ? nc_meeting_new(ends) : 0;
 
 		if (r < 0)
 			return r;
-		ret_keeper->place_fd[i] = setup->start[i] ? ends[0] : -EBADF;
-		keeper->aide[i].place_fd = setup->start[i] ? ends[1] : -EBADF;
+		ret_keeper->place_fd[i] = asked ? ends[0] : -EBADF;
+		keeper->aide[i].place_fd = asked ? ends[1] : -EBADF;
 	}
 	return 0;
 }

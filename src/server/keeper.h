@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tier/tier.h"
 
 enum nc_aide {
 	NC_AIDE_RECORDER, /* first: others read what it makes */
@@ -27,10 +28,13 @@ enum nc_aide {
 	NC_AIDE_COURIER,
 	NC_AIDE_EXPORTER,
 	NC_AIDE_CERTIFIER,
-	NC_AIDE_MAX,
+	/* holders of boxes, by their numbers from 1 on (tier/tier.h) */
+	NC_AIDE_HOLDER,
+	NC_AIDE_MAX = NC_AIDE_HOLDER + NC_TIER_HOLDERS_MAX,
 };
 
-extern const char *const nc_aide_names[NC_AIDE_MAX];
+/* Without "nacre-"; of a holder that there is. */
+const char *nc_aide_name(enum nc_aide which);
 
 /*
  * Forks the aide with its end of the place, and returns the other end of its first connection,
@@ -40,7 +44,10 @@ typedef int (*nc_aide_start)(
 	const void *context, int place_fd, int *ret_pidfd, struct nacre_err *err);
 
 struct nc_keeper_setup {
-	nc_aide_start start[NC_AIDE_MAX]; /* NULL: this one is not wanted */
+	nc_aide_start start[NC_AIDE_HOLDER]; /* NULL: this one is not wanted */
+	/* all holders that the table of the tiers has beside the first; NULL: none is wanted */
+	int (*start_holder)(const void *context, unsigned int number, int place_fd, int *ret_pidfd,
+		struct nacre_err *err);
 	const void *context;
 	int guard_fd;	/* a process (pidfd) with which our parent is told to end; or -EBADF */
 	const int *fds; /* that they need; all others are closed in the keeper */

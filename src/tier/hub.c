@@ -62,6 +62,7 @@ struct link {
 	struct nc_hub *hub;
 	struct nc_holder *holder;
 	struct nc_poll *poll; /* NULL: it is gone */
+	struct nc_timer *patience;
 };
 
 struct nc_hub {
@@ -420,6 +421,34 @@ static struct link *link_of(struct nc_hub *hub, uint64_t box_id)
 	return number < hub->n_links && hub->link[number].poll ? &hub->link[number] : NULL;
 }
 
+static void on_silence(void *context);
+
+/* Whether there is something that it has to say, or to take, before long. */
+static bool owes(const struct link *link)
+{
+	const struct nc_holder *holder = link->holder;
+	const struct nc_command *command = link->hub->commands;
+
+	while (command && (command->holder != holder || command->started || command->ended))
+		command = command->next;
+	return command || !holder->greeted || holder->welcome.n_adopted > 0 || holder->mail.first;
+}
+
+/*
+ * Whoever is silent for too long is given up with all that it holds, so that nobody else has to
+ * wait for it. Not the first one: without that there is nothing anyway.
+ */
+static void expect(struct link *link)
+{
+	/* all adoptions together: a worker that begins waits for them */
+	if (link->poll && link->patience && link->holder->welcome.n_adopted > 0)
+		return;
+	link->patience = nc_timer_free(link->patience);
+	if (link->poll && link->holder->number > 0 && owes(link))
+		(void)nc_loop_after(
+			&link->hub->loop, NC_HOLDER_PATIENCE_MS, on_silence, link, &link->patience);
+}
+
 static int send_order(struct nc_command *command, const int theirs[4], struct nacre_err *err)
 {
 	const struct nc_command_spec *spec = &command->spec;
@@ -458,7 +487,7 @@ static int take_terminal(struct nc_command *command, int fd)
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err)
 {
-	const struct link *link = link_of(hub, spec->exec->id);
+	struct link *link = link_of(hub, spec->exec->id);
 	struct nc_command *command = link ? calloc(1, sizeof(*command)) : NULL;
 	int theirs[4] = {-EBADF, -EBADF, -EBADF, -EBADF};
 	int r;
@@ -490,6 +519,8 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	}
 	command->spec.exec = NULL;
 	enlist(hub, command);
+	if (!link->patience)
+		expect(link);
 	*ret_command = command;
 	return 0;
 }
@@ -773,14 +804,24 @@ static void lose(struct link *link)
 	struct nc_holder *holder = link->holder;
 
 	link->poll = nc_poll_free(link->poll);
-	if (holder->number > 0)
+	link->patience = nc_timer_free(link->patience);
+	if (holder->number > 0) {
 		memset(holder->welcome.terms, 0, sizeof(holder->welcome.terms));
+		holder->welcome.n_adopted = 0;
+		nc_mail_done(&holder->mail);
+		holder->fd = nc_fd_close(holder->fd); /* it ends what is nobody's then */
+	}
 	lose_commands(hub, holder);
 	on_answer(link, 0, -ECONNRESET);
 	if (holder->number > 0 && hub->watch.lost)
 		hub->watch.lost(hub->watch.context, holder->number);
 	else if (holder->number == 0 && hub->lost)
 		hub->lost(hub->lost_context);
+}
+
+static void on_silence(void *context)
+{
+	lose(context);
 }
 
 /* A box that no command waits for: one that stays, or was dropped, or was there before us. */
@@ -885,6 +926,7 @@ static void on_holder(void *context, int events)
 		on_event(link, &event);
 	else if (r != -EAGAIN)
 		lose(link);
+	expect(link);
 }
 
 /* Something waits to be taken by it. */
@@ -892,8 +934,20 @@ static void on_mail(void *context)
 {
 	struct link *link = context;
 
-	if (link->poll)
-		nc_poll_set(link->poll, NC_READABLE | NC_WRITABLE);
+	if (!link->poll)
+		return;
+	nc_poll_set(link->poll, NC_READABLE | NC_WRITABLE);
+	if (!link->patience)
+		expect(link);
+}
+
+static int listen_to(struct link *link)
+{
+	int r = nc_loop_watch(
+		&link->hub->loop, link->holder->fd, NC_READABLE, on_holder, link, &link->poll);
+
+	expect(link);
+	return r;
 }
 
 static int add_link(struct nc_hub *hub, struct nc_holder *holder)
@@ -908,9 +962,7 @@ static int add_link(struct nc_hub *hub, struct nc_holder *holder)
 	holder->mail.max = NC_HOLDER_MAIL_MAX;
 	holder->mail.waits = on_mail;
 	holder->mail.context = link;
-	return holder->fd < 0 ? 0
-			      : nc_loop_watch(&hub->loop, holder->fd, NC_READABLE, on_holder, link,
-					&link->poll);
+	return holder->fd < 0 ? 0 : listen_to(link);
 }
 
 int nc_hub_new(struct nc_loop loop, struct nc_holder *first, struct nc_hub **ret_hub)
@@ -942,14 +994,17 @@ int nc_hub_meet(struct nc_hub *hub, unsigned int number, int fd)
 	(void)nc_fd_close(link->holder->fd);
 	link->holder->fd = take_fd(own_fd);
 	r = nc_holder_greet(link->holder);
-	return r < 0 ? r
-		     : nc_loop_watch(&hub->loop, link->holder->fd, NC_READABLE, on_holder, link,
-			       &link->poll);
+	return r < 0 ? r : listen_to(link);
 }
 
 bool nc_hub_has(const struct nc_hub *hub, unsigned int number)
 {
 	return number < hub->n_links && hub->link[number].poll;
+}
+
+bool nc_hub_hears(const struct nc_hub *hub, unsigned int number)
+{
+	return nc_hub_has(hub, number) && hub->link[number].holder->greeted;
 }
 
 void nc_hub_free(struct nc_hub *hub)
@@ -962,6 +1017,7 @@ void nc_hub_free(struct nc_hub *hub)
 		struct link *link = &hub->link[i];
 
 		link->poll = nc_poll_free(link->poll);
+		link->patience = nc_timer_free(link->patience);
 		lose_commands(hub, link->holder);
 		link->holder->mail.waits = NULL;
 	}

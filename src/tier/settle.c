@@ -65,10 +65,12 @@ static int check_floor(const struct nc_holder *holder, enum nc_tier tier,
 void nc_box_places(const struct nc_holder *first, enum nc_tier tier, uint64_t id,
 	char workspace[static NC_PLACE_SIZE], char temporary[static NC_PLACE_SIZE])
 {
-	const char *scratch = nc_holder_of(first, tier)->welcome.scratch;
+	const struct nc_holder *holder = nc_holder_of(first, tier);
+	const char *scratch = holder->welcome.scratch;
 	const unsigned long long number = id;
 
-	if (tier == NC_TIER_PROCESS) {
+	/* without mounts of its own it is somewhere in the tree of whoever holds it */
+	if (!holder->welcome.terms[tier].mounts && *scratch && tier != NC_TIER_CONTAINER) {
 		(void)snprintf(workspace, NC_PLACE_SIZE, "%s/%llu/workspace", scratch, number);
 		(void)snprintf(temporary, NC_PLACE_SIZE, "%s/%llu/tmp", scratch, number);
 	} else {

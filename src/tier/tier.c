@@ -7,6 +7,9 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/text.h"
+#include "kernel/program.h"
+#include "tier/rows.h"
 
 /* A module with one function, "run", that returns 42. */
 static const unsigned char tiny_module[] = {0x00, 'a', 's', 'm', 1, 0, 0, 0, /* header */
@@ -32,10 +35,7 @@ void nc_tool_questions(struct nc_ask asks[static NC_TOOL_MAX])
 	asks[NC_TOOL_QEMU] = (struct nc_ask){.argv = qemu_argv};
 }
 
-static void report(struct nc_tier_report *out, enum nc_grade grade, const char *fix,
-	const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static void report(
+void nc_tier_say(
 	struct nc_tier_report *out, enum nc_grade grade, const char *fix, const char *format, ...)
 {
 	va_list arguments;
@@ -81,19 +81,10 @@ static const struct demand container_demands[] = {
 	{NC_STRENGTH_MAX},
 };
 
-/* What a judgement goes by. */
-struct evidence {
-	const struct nc_strength *strength;
-	const struct nc_ask *tools; /* NC_TOOL_MAX */
-	uint64_t deadline_ns;
-	const struct nc_tier_report
-		*reports; /* of the tiers before this one, in the table's order */
-};
-
 static void judge_demands(const struct nc_strength *strength, const struct demand *demands,
 	const char *made_of, struct nc_tier_report *out)
 {
-	report(out, NC_GRADE_FULL, NULL, "%s", made_of);
+	nc_tier_say(out, NC_GRADE_FULL, NULL, "%s", made_of);
 	for (; demands->property != NC_STRENGTH_MAX; demands++) {
 		enum nc_grade grade = strength->property[demands->property].grade;
 		enum nc_grade worst = grade < demands->least  ? NC_GRADE_NONE
@@ -101,8 +92,9 @@ static void judge_demands(const struct nc_strength *strength, const struct deman
 							      : NC_GRADE_FULL;
 
 		if (worst < out->grade)
-			report(out, worst, strength->property[demands->property].fix, "%s is %s",
-				nc_property_names[demands->property], nc_grade_names[grade]);
+			nc_tier_say(out, worst, strength->property[demands->property].fix,
+				"%s is %s", nc_property_names[demands->property],
+				nc_grade_names[grade]);
 	}
 }
 
@@ -129,103 +121,130 @@ static bool compiles(const struct nc_ask *wasm2c, uint64_t deadline_ns)
 	return good;
 }
 
-static void judge_process(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_process(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	judge_demands(evidence->strength, process_demands, "Landlock, seccomp and limits", out);
 }
 
-static void judge_container(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_container(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	judge_demands(evidence->strength, container_demands,
 		"namespaces, cgroups and everything below", out);
 }
 
-static void judge_wasm(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_wasm(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	const struct nc_tier_report *process = &evidence->reports[NC_TIER_PROCESS];
 	const struct nc_ask *wasm2c = &evidence->tools[NC_TOOL_WASM2C];
 	const struct nc_ask *wasi = &evidence->tools[NC_TOOL_WASI_CC];
 
 	if (wasm2c->status == -ENOENT)
-		report(out, NC_GRADE_NONE, "apt-get install wabt gcc libc6-dev", "no wasm2c");
+		nc_tier_say(out, NC_GRADE_NONE, "apt-get install wabt gcc libc6-dev", "no wasm2c");
 	else if (!nc_ask_ok(wasm2c) || !compiles(wasm2c, evidence->deadline_ns))
-		report(out, NC_GRADE_NONE, "apt-get install --reinstall wabt gcc libc6-dev",
+		nc_tier_say(out, NC_GRADE_NONE, "apt-get install --reinstall wabt gcc libc6-dev",
 			"wasm2c and cc do not build a module");
 	else if (process->grade < NC_GRADE_FULL)
-		report(out, process->grade, process->fix, "the process tier around it is %s",
+		nc_tier_say(out, process->grade, process->fix, "the process tier around it is %s",
 			nc_grade_names[process->grade]);
 	else
-		report(out, NC_GRADE_FULL,
+		nc_tier_say(out, NC_GRADE_FULL,
 			wasi->status == 0 ? NULL : "apt-get install clang lld wasi-libc",
 			"wasm2c and cc build a module%s",
 			wasi->status == 0 ? ", clang builds C for WASI" : "");
 }
 
-static void judge_docker(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_docker(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	char found[192];
 
 	if (nc_docker_ask(evidence->deadline_ns, found, sizeof(found)) < 0)
-		report(out, NC_GRADE_NONE, "apt-get install docker.io, and start it", "%s", found);
+		nc_tier_say(
+			out, NC_GRADE_NONE, "apt-get install docker.io, and start it", "%s", found);
 	else
-		report(out, NC_GRADE_FULL, NULL, "%s", found);
+		nc_tier_say(out, NC_GRADE_FULL, NULL, "%s", found);
 }
 
-static void judge_microvm(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_microvm(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	const struct nc_strength *strength = evidence->strength;
 
 	if (!nc_ask_ok(&evidence->tools[NC_TOOL_QEMU]))
-		report(out, NC_GRADE_NONE, "apt-get install qemu-system-x86", "no QEMU");
+		nc_tier_say(out, NC_GRADE_NONE, "apt-get install qemu-system-x86", "no QEMU");
 	else if (strength->property[NC_STRENGTH_HYPERVISOR].grade != NC_GRADE_FULL)
-		report(out, NC_GRADE_NONE, strength->property[NC_STRENGTH_HYPERVISOR].fix,
+		nc_tier_say(out, NC_GRADE_NONE, strength->property[NC_STRENGTH_HYPERVISOR].fix,
 			"QEMU can only emulate here, which is no boundary: %s",
 			strength->property[NC_STRENGTH_HYPERVISOR].reason);
 	else
-		report(out, NC_GRADE_FULL, NULL, "QEMU on KVM");
+		nc_tier_say(out, NC_GRADE_FULL, NULL, "QEMU on KVM");
 }
 
-static void judge_remote(const struct evidence *evidence, struct nc_tier_report *out)
+void nc_tier_judge_remote(const struct nc_tier_evidence *evidence, struct nc_tier_report *out)
 {
 	(void)evidence;
-	report(out, NC_GRADE_NONE, NULL, "no remote machine is configured");
+	nc_tier_say(out, NC_GRADE_NONE, NULL, "no remote machine is configured");
 }
 
-/* In the order of judgement: wasm asks what the process tier is. */
-static const struct {
-	enum nc_tier tier;
-	const char *holder; /* the program that holds its boxes; NULL: this version has none */
-	void (*judge)(const struct evidence *evidence, struct nc_tier_report *out);
-} rows[NC_TIER_MAX] = {
-	{NC_TIER_PROCESS, "nacre-spawner", judge_process},
-	{NC_TIER_WASM, NULL, judge_wasm},
-	{NC_TIER_CONTAINER, "nacre-spawner", judge_container},
-	{NC_TIER_DOCKER, NULL, judge_docker},
-	{NC_TIER_MICROVM, NULL, judge_microvm},
-	{NC_TIER_REMOTE, NULL, judge_remote},
-};
+/* Of this row: the number of its holder, or NC_TIER_HOLDERS_MAX if it has none. */
+static unsigned int number_of(size_t row)
+{
+	unsigned int number = 1;
+
+	if (!nc_tier_rows[row].holder)
+		return NC_TIER_HOLDERS_MAX;
+	if (nc_streq(nc_tier_rows[row].holder, NC_TIER_FIRST_HOLDER))
+		return 0;
+	for (size_t i = 0; i < row; i++) {
+		const char *holder = nc_tier_rows[i].holder;
+
+		if (holder && nc_streq(holder, nc_tier_rows[row].holder))
+			return number_of(i);
+		number += holder && !nc_streq(holder, NC_TIER_FIRST_HOLDER);
+	}
+	return number;
+}
 
 const char *nc_tier_holder(enum nc_tier tier)
 {
 	for (size_t i = 0; i < NC_TIER_MAX; i++)
-		if (rows[i].tier == tier)
-			return rows[i].holder;
+		if (nc_tier_rows[i].tier == tier)
+			return nc_tier_rows[i].holder;
 	return NULL;
+}
+
+const char *nc_tier_program(unsigned int number)
+{
+	for (size_t i = 0; i < NC_TIER_MAX; i++)
+		if (number_of(i) == number)
+			return nc_tier_rows[i].holder;
+	return NULL;
+}
+
+/* A row whose program is not installed is one that nothing can be run in. */
+static void check_program(const char *program, struct nc_tier_report *out)
+{
+	char path[NC_PROGRAM_PATH_SIZE];
+
+	if (nc_program_find(program, path, NULL) < 0)
+		nc_tier_say(
+			out, NC_GRADE_NONE, "install Nacre again", "%s is not installed", program);
 }
 
 void nc_tier_judge(const struct nc_strength *strength,
 	const struct nc_ask tools[static NC_TOOL_MAX], uint64_t deadline_ns,
 	struct nc_tier_report ret_reports[static NC_TIER_MAX])
 {
-	const struct evidence evidence = {.strength = strength,
+	const struct nc_tier_evidence evidence = {.strength = strength,
 		.tools = tools,
 		.deadline_ns = deadline_ns,
 		.reports = ret_reports};
 
 	for (size_t i = 0; i < NC_TIER_MAX; i++) {
-		struct nc_tier_report *out = &ret_reports[rows[i].tier];
+		const struct nc_tier_row *row = &nc_tier_rows[i];
+		struct nc_tier_report *out = &ret_reports[row->tier];
 
-		rows[i].judge(&evidence, out);
-		out->built = rows[i].holder != NULL;
+		row->judge(&evidence, out);
+		if (row->holder && !nc_streq(row->holder, NC_TIER_FIRST_HOLDER))
+			check_program(row->holder, out);
+		out->built = row->holder != NULL;
 	}
 }

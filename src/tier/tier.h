@@ -18,6 +18,16 @@ struct nc_tier_report {
 /* The program that holds boxes of this tier, or NULL: this version has none. */
 const char *nc_tier_holder(enum nc_tier tier);
 
+/*
+ * Holders have numbers: 0 is the first one, which is the parent of all; the others are programs
+ * beside it (tier/launch.h), in the order of the table's rows.
+ */
+#define NC_TIER_FIRST_HOLDER "nacre-spawner"
+#define NC_TIER_HOLDERS_MAX ((unsigned int)NC_TIER_MAX)
+
+/* The program of that number; NULL: there are less. */
+const char *nc_tier_program(unsigned int number);
+
 /* Programs of the host that tiers are made of. */
 enum nc_tool {
 	NC_TOOL_WASM2C,	 /* translates a module that we give it */

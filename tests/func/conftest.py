@@ -12,7 +12,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("NACRE_BUILD", ROOT / "build"))
 NACRE = BUILD / "nacre"
+HOLDER = BUILD / "tests/holder/nacre-plain"
 NOBODY = 65534
+# what boxes can do and hold, by way (see below), as their holder says when it greets (wire.read_terms); test_holders.py holds
+# this against that
+ALL_TERMS = {"stops", "shares", "mounts", "warms", "memory", "cpus", "cpu_time", "pids", "disk", "inodes"}
+TERMS = {"direct": ALL_TERMS, "relay": ALL_TERMS, "holder": {"stops", "shares"}}
 
 
 # Look at the whole machine, or measure it, or load it: `make test` runs them after the others, one by one.
@@ -34,9 +39,19 @@ def pytest_configure(config):
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
     config.addinivalue_line("markers", "alone: nothing else may run on the machine")
+    config.addinivalue_line("markers", "wants(...): what the terms of a holder must have for this test")
 
 
-def pytest_collection_modifyitems(items):
+def is_redundant(item):
+    """Another holder has one tier, and is the same whoever starts it."""
+    params = getattr(item, "callspec", None) and item.callspec.params or {}
+    return params.get("way") == "holder" and (params.get("tier", "container") != "container" or params.get("play", "root") != "root")
+
+
+def pytest_collection_modifyitems(config, items):
+    redundant = [item for item in items if is_redundant(item)]
+    config.hook.pytest_deselected(items=redundant)
+    items[:] = [item for item in items if item not in redundant]
     for item in items:
         if item.path.stem in ALONE:
             item.add_marker("alone")
@@ -97,20 +112,35 @@ def programs():
     directory.chmod(0o755)
     for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-relay", *(path.name for path in BUILD.glob("nacre-exec"))):
         shutil.copy(BUILD / name, directory / name)
+    shutil.copy(HOLDER, directory / "nacre-plain")
     yield directory
     shutil.rmtree(directory)
 
 
-@pytest.fixture(params=["direct", "relay"])
+@pytest.fixture(params=["direct", "relay", "holder"])
 def way(request):
-    """Whether the spawner is spoken to as it is, or through two relays and a byte stream between them (wire.through_relay)."""
+    """Whether the spawner is spoken to as it is, or through two relays and a byte stream between them (wire.through_relay), or
+    another holder of boxes in its place, which has plain processes of the tier "remote" (wire.through_holder)."""
     return request.param
 
 
 @pytest.fixture
 def relay_line(way, request):
     """What a script says for that, before it makes its Worker."""
-    return f"\nthrough_relay({str(request.getfixturevalue('programs') / 'nacre-relay')!r})\n" if way == "relay" else "\n"
+    if way == "direct":
+        return "\n"
+    program = request.getfixturevalue("programs") / {"relay": "nacre-relay", "holder": "nacre-plain"}[way]
+    return f"\nthrough_{way}({str(program)!r})\n"
+
+
+@pytest.fixture
+def terms(way):
+    """Skips a test that wants what the boxes of this way cannot do or hold, with that as the reason: terms("mounts")."""
+    def want(*what):
+        missing = [each for each in what if each not in TERMS[way]]
+        if missing:
+            pytest.skip(f"the terms of these boxes are without: {', '.join(missing)}")
+    return want
 
 
 @pytest.fixture

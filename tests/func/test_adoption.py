@@ -13,9 +13,9 @@ import time
 
 import pytest
 
-from conftest import BUILD, ROOT, open_way
+from conftest import BUILD, HOLDER, ROOT, TERMS, open_way
 from leftovers import lives
-from wire import ADOPT, CANCEL, ENDED, EXIT, STARTED, WELCOME
+from wire import ADOPT, CANCEL, ENDED, EXIT, STARTED, WELCOME, call, start_holder
 
 PYTHON = os.path.realpath("/usr/bin/python3")
 WIRE = (ROOT / "tests/func/wire.py").read_text()
@@ -116,6 +116,11 @@ class Fleet:
         os.kill(self.worker, signal.SIGKILL)
         return self.next_worker()
 
+    def break_a_rule(self, crime):
+        """For which the worker is ended, and the next one started."""
+        os.write(self.to_worker, f"worker.send({crime}), time.sleep(60)\n".encode())
+        return self.next_worker()
+
     def wait(self, seconds=10):
         """The exit status of the spawner."""
         end = time.monotonic() + seconds
@@ -136,6 +141,49 @@ class Fleet:
         self.error_reader.close()
 
 
+class HolderFleet(Fleet):
+    """The same with the other holder: who starts workers again is its caller, here this test."""
+
+    def __init__(self, flag="/nonexistent"):
+        self.flag = flag
+        self.place, self.pid = start_holder(str(HOLDER))
+        self.their_input, self.to_worker = os.pipe()
+        self.from_worker, self.their_output = os.pipe()
+        self.errors, self.their_errors = os.pipe()
+        self.reader = os.fdopen(self.from_worker, "r")
+        self.error_reader = os.fdopen(self.errors, "r")
+        self.start_worker()
+
+    def start_worker(self):
+        connection = call(self.place)
+        script = SCRIPT.replace("worker = Worker()", "USUAL = REMOTE\nworker = Worker()")
+        self.process = subprocess.Popen([PYTHON, "-c", script, str(self.flag)], stdin=self.their_input, stdout=self.their_output, stderr=self.their_errors,
+                                        pass_fds=(3,), preexec_fn=lambda: os.dup2(connection.fileno(), 3))
+        connection.close()
+        self.next_worker()
+
+    def kill_worker(self):
+        self.process.kill()
+        self.process.wait()
+        self.start_worker()
+        return self.worker
+
+    def break_a_rule(self, crime):
+        assert self.ask(f"(worker.send({crime}), worker.receive()[0])")[1] == 0, "it was not hung up on"
+        return self.kill_worker()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.place.close()
+        if self.pid:
+            assert self.wait() == 0  # nobody can call any more
+        for descriptor in (self.their_input, self.their_output, self.their_errors, self.to_worker):
+            os.close(descriptor)
+        self.reader.close()
+        self.error_reader.close()
+
+
 def children(pid):
     found = {}
     for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
@@ -146,9 +194,13 @@ def children(pid):
     return found
 
 
-@pytest.fixture
-def fleet(as_root, tmp_path):
-    made = Fleet(tmp_path / "die")
+@pytest.fixture(params=["direct", "holder"])
+def fleet(as_root, tmp_path, request):
+    mark = request.node.get_closest_marker("wants")
+    missing = set(mark.args if mark else ()) - TERMS[request.param] - {"spawner"}
+    if missing or (mark and "spawner" in mark.args and request.param == "holder"):
+        pytest.skip(f"not of this holder: {', '.join(sorted(missing)) or 'starting the worker again'}")
+    made = {"direct": Fleet, "holder": HolderFleet}[request.param](tmp_path / "die")
     made.flag = tmp_path / "die"
     open_way(tmp_path)
     yield made
@@ -269,6 +321,7 @@ def test_several_boxes_are_adopted(fleet):
     assert {end["id"]: end["code"] for end in ended} == {n: n for n in range(1, 6)}
 
 
+@pytest.mark.wants("spawner")
 def test_a_worker_that_always_dies_is_given_up(fleet):
     command = nap()
     fleet.ask("hello()")
@@ -292,8 +345,7 @@ def test_a_worker_that_breaks_the_rules_is_ended_and_its_kept_box_lives_on(fleet
     fleet.ask("next_message()")
     assert starts(command)
     first = fleet.worker
-    os.write(fleet.to_worker, f"worker.send({crime}), time.sleep(60)\n".encode())
-    assert fleet.next_worker() != first
+    assert fleet.break_a_rule(crime) != first
     assert runs(command)
     fleet.ask("hello()")
     assert fleet.ask("next_message()")[:2] == (ADOPT, 1)
@@ -301,6 +353,7 @@ def test_a_worker_that_breaks_the_rules_is_ended_and_its_kept_box_lives_on(fleet
     assert fleet.ask("next_message()")[1]["cause"] == CANCEL and ends(command)
 
 
+@pytest.mark.wants("cpu_time")
 def test_limits_of_a_kept_box_go_on_without_a_worker(fleet):
     """Nobody serves while the worker is started again; the deadline holds all the same."""
     fleet.ask("hello()")
@@ -314,6 +367,7 @@ def test_limits_of_a_kept_box_go_on_without_a_worker(fleet):
     assert (kind, end["cause"]) == (ENDED, 2)
 
 
+@pytest.mark.wants("spawner")
 def test_the_next_worker_has_no_privilege(fleet):
     for _ in range(2):
         status = pathlib.Path(f"/proc/{fleet.worker}/status").read_text()
@@ -350,6 +404,7 @@ def settled_count(pid):
     return count
 
 
+@pytest.mark.wants("spawner")
 @pytest.mark.parametrize("how", ["contented", "terminated", "killed"])
 def test_kept_boxes_end_with_the_spawner(fleet, how):
     command = nap()
@@ -374,6 +429,7 @@ def ends_pid(pid, seconds=3):
     return not lives(pid)
 
 
+@pytest.mark.wants("spawner")
 def test_a_worker_that_ends_with_an_error_is_started_again(fleet):
     first = fleet.worker
     fleet.ask("hello()")
@@ -392,8 +448,8 @@ def test_boxes_are_ready_again_for_the_next_worker(fleet):
     assert fleet.ask("next_message()")[0] == STARTED and fleet.ask("next_message()")[1]["code"] == 8
 
 
-@pytest.mark.parametrize("tier", ["PROCESS"])
-def test_a_kept_process_box(fleet, tier):
+def test_a_kept_process_box(fleet):
+    tier = "REMOTE" if isinstance(fleet, HolderFleet) else "PROCESS"
     fleet.ask("worker.send(greeting())")
     scratch = fleet.ask("worker.scratch(worker.receive()[1])")
     fleet.ask(f"keep(1, b'echo x >file; sleep 0.6; cat file; exit 5', tier={tier}, directory={scratch.encode() + b'/1/workspace'!r})")

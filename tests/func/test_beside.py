@@ -72,10 +72,11 @@ while True:
 """
 
 
-def test_a_port_of_the_box_is_reached_from_inside_it(beside, groups, tier):  # noqa: F811
+def test_a_port_of_the_box_is_reached_from_inside_it(beside, groups, tier, terms):  # noqa: F811
     """Both directions, the end of each, more than any buffer; and a port where nobody listens says so."""
     if not groups or tier == "process":
         pytest.skip("needs control groups and a network of its own")
+    terms("mounts")  # who has these has a network of its own
     counted, other, refused = beside(f"""
 first(b"true", flags=STAY | HOME)
 os.read(begin(2, b"exec python3 -c '" + {SERVER!r}.encode() + b"'"), 2)
@@ -127,7 +128,8 @@ return before, after, found[ENDED, 2], (end["code"], whole(b)), sh(b"echo still"
     assert neighbour == (0, b"alive\n") and last == b"still\n"
 
 
-def test_each_has_its_own_limits_and_bill(beside, groups):
+def test_each_has_its_own_limits_and_bill(beside, groups, terms):
+    terms("memory")
     if not groups:
         pytest.skip("needs control groups")
     hungry, modest = beside("""
@@ -141,8 +143,9 @@ return found[ENDED, 2], found[ENDED, 3]
     assert modest["memory_peak"] < 32 << 20 < hungry["memory_peak"] + (4 << 20)
 
 
-def test_the_limits_of_the_home_hold_for_all_together(beside, groups):
+def test_the_limits_of_the_home_hold_for_all_together(beside, groups, terms):
     """Each would fit, both do not: memory of one that lives counts against its neighbour, and so do its processes."""
+    terms("memory", "pids")
     if not groups:
         pytest.skip("needs control groups")
     eaters, forks, now = beside("""
@@ -173,7 +176,7 @@ first(b"true", flags=STAY | HOME)
 fds = []
 for identity in (2, 3):
     worker.send(message(RUN, order_body(identity, home=1, argv=(b"sh", b"-c", b"tty; stty size; read line; echo got $line"), flags=TTY, rows=20 + identity,
-                                        env=(b"PATH=/usr/bin:/bin",), pids=50)))
+                                        tier=tier, directory=where, env=(b"PATH=/usr/bin:/bin",), pids=50)))
     fds += until((STARTED, identity))[STARTED, identity]
 for fd in fds: os.write(fd, b"word\\n")
 until((ENDED, 2), (ENDED, 3))
@@ -300,8 +303,9 @@ return heard, data, peer[0]
 """
 
 
-def test_a_door(play, tier, way):  # noqa: F811
+def test_a_door(play, tier, way, terms):  # noqa: F811
     """Whoever is outside accepts what a program in the box connects to; the box has no other way, and cannot take the port."""
+    terms("mounts")
     if tier == "process":
         pytest.skip("there is no network namespace, and no socket")
     if way == "relay":
@@ -309,8 +313,9 @@ def test_a_door(play, tier, way):  # noqa: F811
     assert play("flags = 0\n" + DOOR_SCRIPT.strip()) == (b"knock", b"who is there\nEACCES\n", "127.0.0.1")
 
 
-def test_the_door_is_not_the_programs(play, tier, way):  # noqa: F811
+def test_the_door_is_not_the_programs(play, tier, way, terms):  # noqa: F811
     """The listening socket is none of the program's descriptors: it cannot accept in the door's place."""
+    terms("mounts")
     if tier == "process" or way == "relay":
         pytest.skip("no doors")
     listed = play("""
@@ -323,8 +328,9 @@ return data.split()
     assert set(listed) <= {b"0", b"1", b"2", b"3"}, listed
 
 
-def test_a_door_for_guests(play, tier, way):  # noqa: F811
+def test_a_door_for_guests(play, tier, way, terms):  # noqa: F811
     """It comes with sockets of the box's network: who connects one is inside, and the host's loopback is not there."""
+    terms("mounts")
     if tier == "process" or way == "relay":
         pytest.skip("no doors")
     heard, outside, listed = play("""
@@ -374,13 +380,14 @@ def test_what_a_command_beside_others_may_not_name(name, flags, fds, fields):
     assert process.returncode == 125 and "breaks the rules" in error
 
 
-def test_kept_homes_and_commands_are_adopted(tmp_path):
+@pytest.mark.parametrize("holder", ["spawner", "holder"])
+def test_kept_homes_and_commands_are_adopted(tmp_path, holder):
     """A box that stays and what runs in it outlive their worker; the next one goes on with both."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    from test_adoption import Fleet
+    from test_adoption import Fleet, HolderFleet
 
-    fleet = Fleet(tmp_path / "die")
+    fleet = (Fleet if holder == "spawner" else HolderFleet)(tmp_path / "die")
     try:
         fleet.ask("hello()")
         null = fleet.ask("os.open('/dev/null', os.O_RDWR)")
@@ -418,7 +425,7 @@ def test_kept_homes_and_commands_are_adopted(tmp_path):
 
 def test_alone_in_a_process_box(play, tier):  # noqa: F811
     """Where the program needs no others, it can make none: the filter refuses fork, and allows threads."""
-    if tier == "container":
+    if tier != "process":
         pytest.skip("of process boxes")
     code = b"import os, threading\\ndone = threading.Thread(target=print, args=('thread',)); done.start(); done.join()\\n" \
            b"try: os.fork() or os._exit(0); print('forked')\\nexcept OSError as error: print(error.errno)"

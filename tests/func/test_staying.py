@@ -23,7 +23,7 @@ import threading, time
 worker = Worker(patience=30)
 HOST = worker.hello()
 tier, where = TIER, b"/workspace"
-if tier == PROCESS: where = worker.scratch(HOST).encode() + b"/1/workspace"
+if tier != CONTAINER: where = worker.scratch(HOST).encode() + b"/1/workspace"
 def command(kind, argv, flags=STAY, identity=1, feed=None, **fields):
     stdin = None
     if feed is not None:
@@ -47,8 +47,8 @@ ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture(params=["container", "process"])
-def tier(request):
-    return request.param
+def tier(request, way):
+    return "remote" if way == "holder" else request.param
 
 
 @pytest.fixture(params=["root", "user"])
@@ -101,7 +101,8 @@ return [first_one, sh(b"a=$(cat grows | wc -c); sleep 0.3; b=$(cat grows | wc -c
     assert before == after > 0
 
 
-def test_a_fork_bomb_does_not_keep_the_next_command_out(play):
+def test_a_fork_bomb_does_not_keep_the_next_command_out(play, terms):
+    terms("pids")
     results = play("""
 bomb = b"f() { f | f & }; f; sleep 0.3; echo bang"
 return [first(bomb, pids=30), sh(b"echo here", pids=30), sh(b"sleep 0.2; echo still", flags=0, pids=30)]
@@ -243,7 +244,8 @@ return put({stream!r})
     assert end[1]["code"] == 1 and end[2]
 
 
-def test_a_full_disk_says_so(play, tier):
+def test_a_full_disk_says_so(play, tier, terms):
+    terms("disk")
     if tier == "process":
         pytest.skip("a process box has no disk of its own")
     end = play(f"""

@@ -11,7 +11,7 @@ VERSION = 7
 HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK, RESIZE, HAD, INTRODUCE = range(1, 13)
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, ANSWER = range(101, 108)
 NUMBER = 9  # of a request, where it does not matter
-CONTAINER, PROCESS = 0, 1
+CONTAINER, PROCESS, REMOTE = 0, 1, 5
 TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(10)]
 IMAGE, PACK = 1 << 20, 1 << 21  # no flags on the wire: a descriptor of the kind comes
 FD_INPUT, FD_OUTPUT, FD_ERROR, FD_PACK, FD_IMAGE, FD_LAYER, FD_LAYER_WRITABLE, FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR, FD_TERMINAL, FD_DOOR, FD_WORDS = range(13)
@@ -19,7 +19,16 @@ PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls
 GRADES = ("none", "reduced", "full")
 EXIT, WALL, CPU, MEMORY, OUTPUT, CANCEL = range(6)
 MB = 1 << 20
+USUAL, PLACE = CONTAINER, b"/workspace"  # of orders that name none; % is the number of the box
 LIMITS = dict(memory=256 * MB, cpu=1000, cpu_time=0, wall=5000, pids=16, disk=MB, inodes=300, files=64)
+
+
+def of_holder(data):
+    """An order that was written for the spawner, as the other holder would have it."""
+    kind, at = struct.unpack_from("<H", data, 2)[0] if len(data) > 4 else 0, 8 + 4 + 11 * 8
+    if kind not in (RUN, NEXT) or len(data) <= at or data[at] not in (CONTAINER, PROCESS):
+        return data
+    return data[:at] + bytes([REMOTE]) + data[at + 1:].replace(b"/workspace", b"/tmp/././.", 1)
 
 
 def message(kind, body=b"", magic=0x634E, size=None, number=NUMBER):
@@ -49,11 +58,12 @@ def kinds_of(flags, layers):
     return [*pipes, *[FD_PACK] * bool(flags & PACK), *[FD_IMAGE] * bool(flags & IMAGE), *[FD_LAYER + writable for writable in layers], *own]
 
 
-def order_body(identity=1, argv=(b"true",), env=(), directory=b"/workspace", tier=CONTAINER, flags=0, required=None,
+def order_body(identity=1, argv=(b"true",), env=(), directory=None, tier=None, flags=0, required=None,
                rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), kinds=None, n_fds=None, name=b"", **limits):
     """required: grades by property; binds: (index, writable, target); layers: writable or not, each; kinds: of descriptors, others than those of an
     honest worker; n_binds and n_fds lie about their number."""
     assert set(limits) <= set(LIMITS), limits
+    tier, directory = USUAL if tier is None else tier, PLACE.replace(b"%", b"%d" % (home or identity)) if directory is None else directory
     values = {**LIMITS, **limits}
     body = struct.pack("<11Q", identity, home, zygote, *values.values())
     grades = [GRADES.index((required or {}).get(name, "none")) for name in PROPERTIES]
@@ -122,6 +132,19 @@ def read_end(body):
     return {**dict(zip(names, values)), "held": {name: GRADES[grade] for name, grade in zip(PROPERTIES, held)}}
 
 
+def read_terms(body):
+    """Of a WELCOME: by the number of the tier, what its boxes can do and hold, and their grades."""
+    at = 9 + struct.unpack_from("<I", body, 5)[0]
+    found, n, at = {}, body[at], at + 1
+    for _ in range(n):
+        tier, can, holds, grades = struct.unpack_from("<BIIB", body, at)
+        names = [name for bit, name in enumerate(("stops", "shares", "mounts", "warms")) if can >> bit & 1]
+        names += [name for bit, name in enumerate(("memory", "cpus", "cpu_time", "pids", "disk", "inodes")) if holds >> bit & 1]
+        found[tier] = set(names), {name: GRADES[grade] for name, grade in zip(PROPERTIES, body[at + 10:at + 10 + grades])}
+        at += 10 + grades
+    return found
+
+
 def through_relay(program, place=False):
     """Puts two relays with a byte stream between the spawner, behind descriptor 3, and whoever calls this in a script that the spawner
     has started: this process becomes the far one, and a child of it goes on. With places the stream can be replaced: gives both."""
@@ -143,6 +166,36 @@ def through_relay(program, place=False):
     return [ours for ours, _ in places]  # the rest closes itself
 
 
+def call(place, kind=socket.SOCK_SEQPACKET):
+    """Calls at a place (src/base/meeting.h): our end of a fresh pair."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
+    socket.send_fds(place, [message(1)], [theirs.fileno()])
+    return ours
+
+
+def start_holder(program, environment=None):
+    """Forks the holder of plain processes (tests/holder), with a place at which it can be called: that, and its pid."""
+    place, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.dup2(theirs.fileno(), 3)
+            os.closerange(4, 256)
+            os.execve(program, ["nacre-plain"], os.environ if environment is None else environment)
+        finally:
+            os._exit(99)
+    return place, pid
+
+
+def through_holder(program):
+    """Puts another holder in the place of the spawner, behind descriptor 3. It ends with whoever calls this."""
+    global USUAL
+    USUAL = REMOTE
+    place, _ = start_holder(program)
+    ours = call(place)
+    os.dup2(ours.fileno(), 3)
+
+
 class Worker:
     """The worker's end of the pair; used by scripts that the spawner has started, where it is descriptor 3."""
 
@@ -162,6 +215,9 @@ class Worker:
         except ConnectionResetError:
             return 0, b"", []
         kind, body = (struct.unpack("<H", data[2:4])[0], data[8:]) if data else (0, b"")
+        if kind == WELCOME and USUAL == REMOTE:  # without mounts it works where its holder says
+            global PLACE
+            PLACE = self.scratch(body).encode() + b"/%/workspace"
         if kind == ANSWER:
             self.answers.append(struct.unpack("<II", body))
         return kind, body, fds
