@@ -13,7 +13,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <net/if.h>
@@ -55,6 +54,7 @@ static const char *const masked_dirs[] = {"proc/acpi", "proc/asound", "proc/scsi
 
 /* A directory of every root that is covered in the end. */
 #define OVER "tmp"
+#define LAYER_NAME_MAX 200 /* the kernel takes 255 bytes with what stands before it */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -87,7 +87,8 @@ static int make_layer_places(void)
  */
 static int put_overlay(const char *name, mode_t mode, bool is_host)
 {
-	char lower[NAME_MAX + 8], upper[NAME_MAX + 16], work[NAME_MAX + 16];
+	char lower[LAYER_NAME_MAX + 16], upper[LAYER_NAME_MAX + 16];
+	char work[LAYER_NAME_MAX + 16];
 	const char *const options[] = {"source", "overlay", "lowerdir", lower, "upperdir", upper,
 		"workdir", work, "userxattr", NULL, NULL};
 	cleanup_close int fd = -EBADF;
@@ -141,6 +142,12 @@ static int put_usr(int usr_fd, int scratch_fd)
 	return r;
 }
 
+/* As a word of overlayfs's options, in which these divide words; else it is read-only. */
+static bool can_be_layered(const char *name)
+{
+	return !strpbrk(name, ":\\,") && strlen(name) <= LAYER_NAME_MAX;
+}
+
 /* One of an image's entries at its top. What we make ourselves stays ours. */
 static int put_entry(int image_fd, const char *name, bool writable)
 {
@@ -162,8 +169,7 @@ static int put_entry(int image_fd, const char *name, bool writable)
 	}
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return 0;
-	/* these would divide the names of layers; such a directory is read-only */
-	if (writable && S_ISDIR(status.st_mode) && !strpbrk(name, ":\\"))
+	if (writable && S_ISDIR(status.st_mode) && can_be_layered(name))
 		return mkdir(name, 0755) < 0 ? -errno : put_overlay(name, status.st_mode, false);
 	fd = nc_mount_copy(image_fd, name, true);
 	r = fd < 0 ? fd : nc_frame_make_place(status.st_mode, AT_FDCWD, name);
@@ -206,7 +212,7 @@ static int name_users(void)
 }
 
 /* An image's directories, from its own mount, which is attached for as long as that takes. */
-static int put_image(int image_fd, bool writable)
+static int put_image(int image_fd, bool writable, bool own_users)
 {
 	cleanup_closedir DIR *dir = NULL;
 	int fd, r = nc_mount_attach(image_fd, AT_FDCWD, "mnt");
@@ -220,8 +226,8 @@ static int put_image(int image_fd, bool writable)
 			r = put_entry(fd, entry->d_name, writable);
 	if (r == 0 && umount2("mnt", MNT_DETACH) < 0)
 		r = -errno;
-	/* what is written there is meant: it has users of its own */
-	return r < 0 || writable ? r : name_users();
+	/* where it has users of its own, they are meant */
+	return r < 0 || own_users ? r : name_users();
 }
 
 /*
@@ -272,7 +278,7 @@ static int make_root(const struct nc_root_spec *spec, int scratch_fd, int *ret_f
 	if (spec->writable)
 		r = open_over(scratch_fd);
 	if (r == 0)
-		r = put_image(spec->image_fd, spec->writable);
+		r = put_image(spec->image_fd, spec->writable, spec->writable || spec->users);
 	return r == 0 && spec->writable ? close_over() : r;
 }
 
@@ -563,8 +569,8 @@ static int make_proc(const struct nc_root_spec *spec, bool writable_root)
 		r = mask_open(closed_files[i], "dev/null");
 	if (r == 0)
 		r = mask_dirs(writable_root);
-	/* Landlock lets such a box write anywhere */
-	return r == 0 && spec->writable
+	/* Landlock lets commands write anywhere in a root that is written to; and root owns more */
+	return r == 0 && (spec->writable || spec->users)
 		       ? nc_mount_restrict(fd,
 				 NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
 				 false)

@@ -64,3 +64,19 @@ int nc_idmap_mount(int mount_fd, const struct stat *source, unsigned int id)
 		       ? -errno
 		       : 0;
 }
+
+int nc_idmap_lower(int source_fd, unsigned int id)
+{
+	struct mount_attr attributes = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV};
+	cleanup_close int fd =
+		open_tree(source_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	struct stat source;
+	int r;
+
+	if (fd < 0 || fstat(fd, &source) < 0 ||
+		mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
+		return -errno;
+	r = nc_idmap_mount(fd, &source, id);
+	return r < 0 ? r : take_fd(fd);
+}

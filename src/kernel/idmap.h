@@ -11,4 +11,10 @@
  */
 int nc_idmap_mount(int mount_fd, const struct stat *source, unsigned int id);
 
+/*
+ * A detached, read-only mount of a directory, as id's, to put something over it: of that mount
+ * alone, as overlayfs sees it. A descriptor, or -errno as above.
+ */
+int nc_idmap_lower(int source_fd, unsigned int id);
+
 #endif

@@ -95,15 +95,3 @@ int nc_bind_tree(const struct nc_nursery *nursery, int source_fd, const char *ta
 			target);
 	return take_fd(fd);
 }
-
-int nc_bind_lower(int source_fd, const struct nc_slot *slot, struct nacre_err *err)
-{
-	cleanup_close int fd = nc_bind_image(source_fd, false);
-	struct stat source;
-	int r = fd < 0 ? fd : fstat(fd, &source) < 0 ? -errno : 0;
-
-	if (r == 0)
-		r = nc_idmap_mount(fd, &source, slot->first_id);
-	return r < 0 ? nc_err_errno(err, r, "Make root of the box the owner of what it may change")
-		     : take_fd(fd);
-}

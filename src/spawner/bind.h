@@ -15,12 +15,6 @@
 int nc_bind_tree(const struct nc_nursery *nursery, int source_fd, const char *target, bool writable,
 	const struct nc_slot *slot, struct nacre_err *err);
 
-/*
- * The same of what a root that can be written to lies over: read-only, its owner is root of the
- * box. What the host has closed there to others is taken out of sight in the box.
- */
-int nc_bind_lower(int source_fd, const struct nc_slot *slot, struct nacre_err *err);
-
 /* A detached, read-only mount of a directory, as nobody's. by_path: see bind.c. */
 int nc_bind_image(int image_fd, bool by_path);
 

@@ -36,6 +36,7 @@
 #include "inside/mounts.h"
 #include "inside/shade.h"
 #include "kernel/caps.h"
+#include "kernel/idmap.h"
 #include "kernel/processor.h"
 #include "kernel/program.h"
 #include "spawner/bind.h"
@@ -221,8 +222,11 @@ static int take_lower(const struct nc_box *box, struct nc_root_spec *spec, struc
 	int fd = nc_box_fds_find(&box->order->order.fds, NC_FD_IMAGE);
 
 	spec->over_usr = fd < 0;
-	spec->image_fd = nc_bind_lower(fd < 0 ? usr_fd : fd, &box->slot, err);
-	return spec->image_fd;
+	spec->image_fd = nc_idmap_lower(fd < 0 ? usr_fd : fd, box->slot.first_id);
+	return spec->image_fd < 0
+		       ? nc_err_errno(err, spec->image_fd,
+				 "A root that can be written to: map the owner of what is below it")
+		       : 0;
 }
 
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */

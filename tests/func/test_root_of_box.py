@@ -208,6 +208,19 @@ def image(images, tree):  # noqa: F811
     return images
 
 
+@pytest.mark.parametrize("name", ["a:b", "a,redirect_dir=on", "a\\b", "up,lowerdir=", "x" * 255])
+def test_strange_names_at_the_top_of_an_image(image, tree, name):  # noqa: F811
+    """Names of directories are words of overlayfs's options: one that would be another word is read-only, and nothing else changes."""
+    made = tree / name
+    made.mkdir()
+    (made / "file").write_text("inside\n")
+    assert image("image", "import", "strange", tree).returncode == 0
+    made.joinpath("file").unlink()
+    made.rmdir()
+    done = image("exec", "--image", "strange", "--user", "root", "--writable-root", "--", "sh", "-c", 'cat "$1/file"; touch "$1/new" || echo held; touch /bin/new && echo made', "sh", f"/{name}")
+    assert done.stdout == "inside\nheld\nmade\n", done
+
+
 def test_an_image_is_roots_to_change_and_stays(image):
     store = pathlib.Path(image.store) / "tree"
     before = {path: (path.lstat().st_mode, path.lstat().st_mtime_ns, path.lstat().st_ctime_ns) for path in store.rglob("*")}
@@ -217,11 +230,12 @@ def test_an_image_is_roots_to_change_and_stays(image):
     assert {path: (path.lstat().st_mode, path.lstat().st_mtime_ns, path.lstat().st_ctime_ns) for path in store.rglob("*")} == before
 
 
-def test_users_of_an_image_are_its_own_where_its_root_is_written(image):
-    def ids(user):
-        done = image("exec", "--image", "tree", "--writable-root", "--user", user, "--", "sh", "-c", "echo $(id -u) $(id -g)")
+def test_users_of_an_image_are_its_own(image):
+    def ids(user, *more):
+        done = image("exec", "--image", "tree", *more, "--user", user, "--", "sh", "-c", "echo $(id -u) $(id -g)")
         return done.stdout.strip() or done.stderr
-    assert ids("build") == "123 45"
+    assert ids("build") == "123 45" == ids("build", "--writable-root")
+    assert ids("sandbox") == "1000 1000"
     for user in ("sly", "bad", "nine"):
         assert "/etc/passwd" in ids(user), user
 
