@@ -50,6 +50,13 @@ static const struct nc_option options[] = {
 	NC_OPTION_TIER(args),
 	NC_OPTION_TIMEOUT(args),
 	{.name = "tty", .help = "Give it a terminal of its own", .flag = &args.tty},
+	{.name = "user",
+		.value = "USER",
+		.help = "Whose it is in the box: root, or another",
+		.text = &args.user},
+	{.name = "writable-root",
+		.help = "Its root can be written to, within --disk",
+		.flag = &args.writable_root},
 	{0},
 };
 

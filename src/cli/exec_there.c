@@ -99,6 +99,7 @@ static int check_options(
 		{"files", args->files, true},
 		{"image", args->image, true},
 		{"inodes", args->inodes, true},
+		{"writable-root", args->writable_root, true},
 		{"memory", args->memory, true},
 		{"pids", args->pids, true},
 	};
@@ -130,6 +131,10 @@ static int make_sandbox(const char *url, const struct nc_order_args *args, char 
 		return err->code;
 	body = json_pack("{s:o, s:s*, s:f, s:i}", "limits", limits, "image", args->image, "timeout",
 		life < LIFE_MAX_S ? life : LIFE_MAX_S, "idle_timeout", (int)IDLE_S);
+	if (body && args->user)
+		(void)json_object_set_new(body, "user", json_string(args->user));
+	if (body && args->writable_root)
+		(void)json_object_set_new(body, "writable_root", json_true());
 	for (size_t i = 0; body && i < args->allow.count; i++)
 		(void)json_array_append_new(hosts, json_string(args->allow.words[i]));
 	if (body && args->allow.count > 0)
@@ -195,6 +200,8 @@ static json_t *command_of(
 	if (r == 0 && args->timeout)
 		(void)json_object_set_new(
 			body, "timeout", json_real((double)limits.wall_ms / 1000));
+	if (r == 0 && args->user)
+		(void)json_object_set_new(body, "user", json_string(args->user));
 	if (r == 0)
 		r = add_env(body, &args->env, err);
 	if (r == 0)

@@ -136,6 +136,21 @@ static int read_tier(const struct nc_order_args *args, struct nc_run *run, struc
 	return 0;
 }
 
+static int read_user(const struct nc_order_args *args, struct nc_run *run, struct nacre_err *err)
+{
+	struct nc_exec_spec *exec = &run->exec;
+
+	if (args->user && (!*args->user || strlen(args->user) > NC_BOX_USER_MAX))
+		return wrong_value("user", args->user,
+			"a name or number of the box's /etc/passwd, such as root", err);
+	exec->writable = args->writable_root;
+	if (!args->user || nc_streq(args->user, NC_SANDBOX_USER))
+		return 0;
+	exec->users = true;
+	(void)snprintf(exec->user, sizeof(exec->user), "%s", args->user);
+	return 0;
+}
+
 static int read_image(const struct nc_order_args *args, struct nc_run *run, struct nacre_err *err)
 {
 	if (!args->image || nc_streq(args->image, NC_IMAGE_HOST))
@@ -239,6 +254,8 @@ int nc_order_read(const struct nc_order_args *args, const struct nc_config *conf
 	if (r == 0)
 		r = read_tier(args, run, err);
 	if (r == 0)
+		r = read_user(args, run, err);
+	if (r == 0)
 		r = check_env(args, err);
 	for (size_t i = 0; r == 0 && i < args->floor.count; i++)
 		r = read_floor(args->floor.words[i], order, err);
@@ -283,7 +300,8 @@ int nc_order_settle(const struct nc_order_args *args, const struct nc_holder *ho
 	memcpy(given, args->env.words, args->env.count * sizeof(given[0]));
 	nc_box_places(holder, exec->tier, exec->id, workspace, temporary);
 	nc_env_fill(&order->env,
-		&(struct nc_env_place){workspace, temporary, exec->tier, exec->limits.memory_bytes},
+		&(struct nc_env_place){workspace, temporary, exec->tier, exec->limits.memory_bytes,
+			exec->user, exec->writable},
 		given);
 	if (order->argv.buf.error < 0 || order->env.buf.error < 0)
 		return nc_err_set(err, -E2BIG, "Arguments and environment are longer than %u KiB",

@@ -9,9 +9,9 @@
 /* The options that describe a box, as they were given; NULL: not at all. */
 struct nc_order_args {
 	const char *cpus, *cpu_time, *disk, *files, *image, *inodes, *memory, *output, *pids, *tier;
-	const char *timeout;
+	const char *timeout, *user;
 	struct nc_words allow, bind, env, floor;
-	bool tty;
+	bool tty, writable_root;
 };
 
 /* Rows for the tables of verbs that know these options. */

@@ -120,6 +120,14 @@ static const struct nc_field network_fields[] = {
 	END,
 };
 
+static const char *const allow_names[] = {"deny", "allow", NULL};
+
+static const struct nc_field sandbox_fields[] = {
+	CHOICE("root", 0, allow_names),
+	CHOICE("writable_root", 1, allow_names),
+	END,
+};
+
 #define GROUP(key, base, member, table)                                                            \
 	{                                                                                          \
 		.name = (key), .type = NC_FIELD_GROUP,                                             \
@@ -152,7 +160,8 @@ static const struct nc_field network_fields[] = {
 		GROUP("limits", base, limits, nc_limit_fields),                                    \
 		GROUP("alerts", base, alert, alert_fields),                                        \
 		GROUP("respond", base, respond, respond_fields),                                   \
-		GROUP("network", base, network, network_fields)
+		GROUP("network", base, network, network_fields),                                   \
+		GROUP("sandbox", base, sandbox, sandbox_fields)
 
 const struct nc_field nc_policy_value_fields[] = {VALUES(0), END};
 

@@ -68,6 +68,10 @@ struct nc_policy_values {
 		struct nc_value inner;	     /* the same, wherever their names lead */
 		struct nc_value over_budget; /* enum nc_policy_over */
 	} network;
+	struct {
+		struct nc_value root; /* 1: commands as root of a sandbox, and its other users */
+		struct nc_value writable_root; /* 1 */
+	} sandbox;
 };
 
 struct nc_policies_config {

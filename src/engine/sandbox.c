@@ -101,8 +101,8 @@ static int fill_env(struct nc_sandbox *sandbox)
 		list[n++] = word;
 	sandbox->env = (struct nc_word_list)NC_WORD_LIST;
 	nc_env_fill(&sandbox->env,
-		&(struct nc_env_place){
-			workspace, temporary, sandbox->exec.tier, sandbox->limits.memory_bytes},
+		&(struct nc_env_place){workspace, temporary, sandbox->exec.tier,
+			sandbox->limits.memory_bytes, sandbox->exec.user, sandbox->exec.writable},
 		list);
 	return sandbox->env.buf.error;
 }
@@ -139,6 +139,24 @@ static int check_tier(
 				 nc_tier_names[tier]);
 }
 
+/* Whether its policy lets it have users, and a root to write to. */
+static int check_root(const struct nc_sandbox *sandbox, struct nacre_err *err)
+{
+	const struct nc_policy_values *values = &sandbox->terms->values;
+
+	if (*sandbox->spec.user && values->sandbox.root.number == 0)
+		return nc_err_set(err, -EPERM,
+			"user: the policy '%s' has all commands run as the sandbox's user; "
+			"sandbox.root: allow would let them be root of it",
+			sandbox->terms->policy);
+	if (sandbox->spec.writable_root && values->sandbox.writable_root.number == 0)
+		return nc_err_set(err, -EPERM,
+			"writable_root: the policy '%s' has the root of sandboxes read-only; "
+			"sandbox.writable_root: allow would let it be written to",
+			sandbox->terms->policy);
+	return 0;
+}
+
 /* Terms, limits and order, from its spec. */
 int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
@@ -149,6 +167,8 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	if (r < 0)
 		return refuse(err, "policy");
 	r = check_tier(engine, sandbox->spec.tier, err);
+	if (r == 0)
+		r = check_root(sandbox, err);
 	if (r == 0)
 		r = nc_hooks_check_env(
 			sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);
@@ -166,7 +186,11 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 	if (placeholders && sandbox->access)
 		nc_access_resume(sandbox->access, sandbox->box_id, placeholders);
 	nc_bounds_wish(sandbox->terms, &sandbox->spec.limits, &sandbox->wish);
-	sandbox->exec = (struct nc_exec_spec){.id = sandbox->box_id, .tier = sandbox->spec.tier};
+	sandbox->exec = (struct nc_exec_spec){.id = sandbox->box_id,
+		.tier = sandbox->spec.tier,
+		.users = *sandbox->spec.user,
+		.writable = sandbox->spec.writable_root};
+	memcpy(sandbox->exec.user, sandbox->spec.user, sizeof(sandbox->exec.user));
 	r = nc_settle(engine->holder, &sandbox->wish, &sandbox->exec, err);
 	if (r < 0)
 		return refuse(err, "limits");
@@ -593,10 +617,12 @@ json_t *nc_sandbox_json(const struct nc_sandbox *sandbox)
 	json_t *labels = json_object_get(sandbox->spec.source, "labels");
 	const char *image = *sandbox->spec.image ? sandbox->spec.image : NC_IMAGE_HOST;
 
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:o, s:I, s:{s:I, s:f, s:I, s:I}}",
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:o, s:I, s:{s:I, s:f, s:I, s:I}}",
 		"id", sandbox->id, "state", nc_sandbox_state(sandbox), "created", sandbox->created,
-		"tenant", sandbox->tenant, "image", image, "policy", sandbox->terms->policy,
-		"seconds_left", seconds_left(sandbox), "labels",
+		"tenant", sandbox->tenant, "image", image, "policy", sandbox->terms->policy, "user",
+		*sandbox->spec.user ? sandbox->spec.user : NC_SANDBOX_USER, "writable_root",
+		sandbox->spec.writable_root, "seconds_left", seconds_left(sandbox), "labels",
 		labels ? json_incref(labels) : json_object(), "running",
 		(json_int_t)sandbox->n_running, "limits", "memory_mb",
 		(json_int_t)(limits->memory_bytes / MB), "cpu_cores",

@@ -34,6 +34,7 @@ int nc_sandbox_exec_spec(
 		return nc_err_set(
 			err, -EBUSY, "Without control groups a sandbox runs one command at a time");
 	*exec = sandbox->exec;
+	exec->users = exec->writable = false; /* as it was made */
 	exec->rows = 24;
 	exec->columns = 80;
 	if (nc_sandbox_is_home(sandbox)) {
@@ -356,6 +357,26 @@ static int judge(const struct nc_sandbox *sandbox, const struct nc_process_spec 
 	return nc_err_set(err, -EPERM, "The policy '%s' refuses it", sandbox->terms->policy);
 }
 
+/* The sandbox's own variables, which tell of its user; another user has others. */
+static void add_usual(const struct nc_sandbox *sandbox, const char *user, struct nc_word_list *env)
+{
+	const bool is_root = nc_streq(user, "root") || nc_streq(user, "0");
+	const char *word = sandbox->env.buf.data;
+	nc_buf_cleanup struct nc_buf name = NC_BUF(NC_BOX_USER_MAX + 8);
+
+	nc_buf_addf(&name, "USER=%s", is_root ? "root" : user);
+	for (size_t i = 0; i < sandbox->env.count; i++, word += strlen(word) + 1) {
+		if (*user && strncmp(word, "USER=", 5) == 0)
+			nc_word_add(env, nc_buf_text(&name));
+		else if (*user && strncmp(word, "HOME=", 5) == 0)
+			nc_word_add(env, is_root && sandbox->spec.writable_root
+						 ? "HOME=" NC_BOX_ROOT_HOME
+						 : "HOME=" NC_BOX_WORKSPACE);
+		else
+			nc_word_add(env, word);
+	}
+}
+
 /* Words and environment of a command; the caller frees both lists. */
 static int fill_words(const struct nc_sandbox *sandbox, const struct nc_process_spec *spec,
 	struct nc_word_list *argv, struct nc_word_list *env)
@@ -369,8 +390,7 @@ static int fill_words(const struct nc_sandbox *sandbox, const struct nc_process_
 	}
 	for (size_t i = 0; i < spec->command.count; i++)
 		nc_word_add(argv, spec->command.words[i]);
-	nc_buf_add(&env->buf, sandbox->env.buf.data, sandbox->env.buf.size);
-	env->count = sandbox->env.count;
+	add_usual(sandbox, spec->user, env);
 	for (size_t i = 0; i < pairs->count; i++) {
 		word.size = 0;
 		nc_buf_addf(&word, "%s=%s", pairs->pair[i].name, pairs->pair[i].value);
@@ -392,6 +412,8 @@ static void take_wishes(const struct nc_process_spec *spec, struct nc_exec_spec 
 		exec->rows = (uint32_t)spec->rows.value;
 	if (spec->columns.given)
 		exec->columns = (uint32_t)spec->columns.value;
+	if (*spec->user)
+		memcpy(exec->user, spec->user, sizeof(exec->user));
 	if (spec->dir)
 		(void)snprintf(exec->dir, sizeof(exec->dir), "%s", spec->dir);
 }
@@ -516,6 +538,10 @@ int nc_sandbox_exec(struct nc_sandbox *sandbox, json_t *body, const struct nc_st
 	if (r == 0 && spec.terminal && !nc_sandbox_is_home(sandbox))
 		r = nc_err_set(
 			err, -EOPNOTSUPP, "Without control groups a sandbox has no terminals");
+	if (r == 0 && *spec.user && !*sandbox->spec.user)
+		r = nc_err_set(err, -EPERM,
+			"user: the sandbox was made for its own user alone; give it a 'user' when "
+			"it is made, such as root or " NC_SANDBOX_USER);
 	/* what a program that runs already takes comes in pieces */
 	if (r == 0 && (spec.terminal || spec.keeps_input) && spec.input &&
 		strlen(spec.input) > NC_COMMAND_PENDING_MAX)

@@ -15,6 +15,18 @@ static void read_image(const struct nc_cursor *c)
 		memcpy(c->target, name, strlen(name) + 1);
 }
 
+static void read_user(const struct nc_cursor *c)
+{
+	const char *text = nc_read_text(c);
+
+	if (!text)
+		return;
+	if (!*text || strlen(text) > NC_BOX_USER_MAX || strpbrk(text, ":\n"))
+		nc_refuse(c, "a user of the sandbox by name or number, such as root");
+	else
+		memcpy(c->target, text, strlen(text) + 1);
+}
+
 /* A text is for the shell, a list is a program and its arguments. */
 static void read_command(const struct nc_cursor *c)
 {
@@ -77,6 +89,8 @@ static const struct nc_rule sandbox_rules[] = {
 	SANDBOX("policy", nc_read_policy, policy),
 	SANDBOX("tier", nc_read_tier, tier),
 	SANDBOX("image", read_image, image),
+	SANDBOX("user", read_user, user),
+	SANDBOX("writable_root", nc_read_bool, writable_root),
 	SANDBOX("binds", nc_read_binds, binds),
 	SANDBOX("snapshot", read_image, snapshot),
 	SANDBOX("env", nc_read_env, env),
@@ -102,6 +116,7 @@ static const struct nc_rule process_rules[] = {
 	{.name = "command", .read = read_command},
 	PROCESS("env", nc_read_env, env),
 	PROCESS("dir", read_dir, dir),
+	PROCESS("user", read_user, user),
 	PROCESS("input", read_input, input),
 	PROCESS("terminal", nc_read_bool, terminal),
 	PROCESS("background", nc_read_bool, background),

@@ -3,6 +3,7 @@
 #define NC_SANDBOX_SPEC_H
 
 #include "engine/request.h"
+#include "kernel/boxwire.h"
 
 /* Texts borrow from source. */
 struct nc_sandbox_spec {
@@ -10,6 +11,9 @@ struct nc_sandbox_spec {
 	char policy[NC_REQUEST_NAME_MAX + 1];
 	char image[NC_REQUEST_NAME_MAX + 1]; /* "": the host's */
 	enum nc_tier tier;
+	/* whose its commands are, if they name nobody; given: they may. "": the usual one's, all */
+	char user[NC_BOX_USER_MAX + 1];
+	bool writable_root;
 	char snapshot[NC_REQUEST_NAME_MAX + 1]; /* whose files it begins with; "": none */
 	struct nc_request_words binds;		/* of the host, by the operator's names */
 	struct nc_request_pairs env, labels;
@@ -23,7 +27,8 @@ struct nc_process_spec {
 	struct nc_request_words command; /* words; or one, for the shell */
 	bool shell;
 	struct nc_request_pairs env;
-	const char *dir; /* NULL: the workspace */
+	const char *dir;		/* NULL: the workspace */
+	char user[NC_BOX_USER_MAX + 1]; /* "": the sandbox's */
 	const char *input;
 	struct nc_request_limit wall_ms, rows, columns;
 	bool terminal, background, keeps_input;

@@ -31,6 +31,7 @@
 #include "inside/lend.h"
 #include "inside/put.h"
 #include "inside/shade.h"
+#include "inside/user.h"
 #include "kernel/caps.h"
 #include "kernel/filter.h"
 #include "kernel/means.h"
@@ -144,9 +145,9 @@ static int sweep(uint64_t host_pid_ns)
 	return errno == ESRCH ? 0 : -errno;
 }
 
-static int become(unsigned int id)
+static int become(unsigned int uid, unsigned int gid)
 {
-	if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return -errno;
 	return 0;
 }
@@ -223,7 +224,7 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	STEP(report, "reset signals", reset_signals());
 	STEP(report, "leave the spawner's priority", leave_priority());
 	if (!first->single_id)
-		STEP(report, "become the box's root", become(0));
+		STEP(report, "become the box's root", become(0, 0));
 	(void)umask(022);
 	if (first->root) {
 		r = nc_root_build(first->root, &step);
@@ -235,6 +236,10 @@ _Noreturn void nc_child_first(const struct nc_first *first)
 	STEP(report, "set the host name", checked(sethostname("nacre", 5)));
 	STEP(report, "detach from the spawner's files", stdio_to_null());
 	STEP(report, "close the ways to capabilities", nc_caps_bound());
+	/* none of its commands has this id, whatever it may become */
+	if (!first->single_id)
+		STEP(report, "become process 1's own user",
+			become(NC_USER_FIRST_ID, NC_USER_FIRST_ID));
 	STEP(report, "drop capabilities", nc_caps_set(0));
 	STEP(report, "set no_new_privs", checked(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
 	STEP(report, "die with the spawner", die_with_parent());
@@ -439,8 +444,9 @@ static int load_filter(const struct nc_payload *payload, int landlock, int *list
 
 static int load_fence(const struct nc_payload *payload)
 {
-	const struct nc_fence *fence =
-		payload->tier == NC_TIER_CONTAINER ? &nc_fence_container : &nc_fence_process;
+	const struct nc_fence *fence = payload->tier == NC_TIER_PROCESS ? &nc_fence_process
+				       : payload->writes_root		? &nc_fence_writable
+									: &nc_fence_container;
 
 	return nc_fence_payload(fence, payload->writable, payload->n_writable);
 }
@@ -759,10 +765,36 @@ static int restrict_zygote(struct nc_held *held)
 	return held->landlock < 0 ? held->landlock : 0;
 }
 
+/* Root of the box keeps some capabilities, which are those of its own user namespace. */
+static void take_user(const struct nc_payload *payload, int channel)
+{
+	struct nc_user user = {payload->id, payload->id};
+	const char *step = "";
+	int r;
+
+	if (payload->user)
+		STEP(channel, "find the user in the box's /etc/passwd",
+			nc_user_find(payload->user, &user));
+	if (payload->user && user.uid == 0) {
+		r = nc_user_become_root(FILES_FD, &step);
+		STEP(channel, step, r);
+		(void)close(FILES_FD);
+		return;
+	}
+	if (payload->user)
+		(void)close(FILES_FD);
+	if (!payload->keeps_id) {
+		STEP(channel, "close the ways to capabilities", nc_caps_bound());
+		STEP(channel, "become the command's user", become(user.uid, user.gid));
+	}
+	STEP(channel, "drop capabilities", nc_caps_set(0));
+}
+
 void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 {
 	struct nc_held held = {
 		.channel_fd = payload->channel_fd, .given = {-EBADF, -EBADF, -EBADF, -EBADF}};
+	int proc_fd = -EBADF;
 
 	/* nothing foreign runs that the spawner could not end */
 	if (payload->go_fd >= 0)
@@ -779,9 +811,13 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 	STEP(held.channel_fd, "keep the host's core handler away (ulimit -Hc is 0)",
 		set_core_limit());
 	STEP(held.channel_fd, "set limits", set_usual_limits());
+	if (payload->user) { /* of the host: it is writable, and has no strangers' files */
+		proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		STEP(held.channel_fd, "find ourselves in /proc", checked(proc_fd));
+	}
 	enter_box(payload, held.channel_fd);
 	STEP(held.channel_fd, "close the spawner's descriptors",
-		keep_only(&held.channel_fd, -EBADF));
+		keep_only(&held.channel_fd, proc_fd));
 	if (payload->tier == NC_TIER_CONTAINER)
 		nc_told_open(&held.told);
 	if (payload->door) { /* while it may take that port */
@@ -791,11 +827,7 @@ void nc_child_hold(const struct nc_payload *payload, struct nc_held *ret_held)
 		held.given[NC_PAYLOAD_DOOR] = payload->guests ? pack_door(door_fd) : door_fd;
 		STEP(held.channel_fd, "open it to guests", held.given[NC_PAYLOAD_DOOR]);
 	}
-	if (!payload->keeps_id) {
-		STEP(held.channel_fd, "close the ways to capabilities", nc_caps_bound());
-		STEP(held.channel_fd, "become the sandbox's user", become(payload->id));
-	}
-	STEP(held.channel_fd, "drop capabilities", nc_caps_set(0));
+	take_user(payload, held.channel_fd);
 	if (payload->terminal) { /* it belongs to whoever opens it */
 		held.given[NC_PAYLOAD_TERMINAL] = open_terminal();
 		STEP(held.channel_fd, "open a terminal", held.given[NC_PAYLOAD_TERMINAL]);

@@ -60,6 +60,8 @@ struct nc_payload {
 	bool door;
 	bool guests;			      /* others come in to it: see NC_ORDER_GUESTS */
 	unsigned int id;		      /* to become, user and group */
+	const char *user;		      /* in place of it: one of the box; or NULL */
+	bool writes_root;		      /* the box's root can be written to */
 	bool keeps_id;			      /* it has no privilege to become anybody */
 	const struct nc_fence_path *writable; /* beside what every box of the tier has */
 	size_t n_writable;

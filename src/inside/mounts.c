@@ -14,7 +14,8 @@ int nc_mount_new(const char *type, const char *const *options, uint64_t attribut
 	if (context_fd < 0)
 		return -errno;
 	for (; *options; options += 2)
-		if (fsconfig(context_fd, FSCONFIG_SET_STRING, options[0], options[1], 0) < 0)
+		if (fsconfig(context_fd, options[1] ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG,
+			    options[0], options[1], 0) < 0)
 			return -errno;
 	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
 		return -errno;

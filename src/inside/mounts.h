@@ -9,8 +9,8 @@
 #define NC_MOUNT_LOCKED_DOWN (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 /*
- * A file system of its own, detached; options are pairs of name and value, and NULL. A descriptor
- * (CLOEXEC) or -errno, as below.
+ * A file system of its own, detached; options are pairs of name and value, and NULL; one with the
+ * value NULL is a flag. A descriptor (CLOEXEC) or -errno, as below.
  */
 int nc_mount_new(const char *type, const char *const *options, uint64_t attributes);
 

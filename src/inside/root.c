@@ -31,6 +31,7 @@
 #include "base/id.h"
 #include "base/place.h"
 #include "inside/frame.h"
+#include "inside/hidden.h"
 #include "inside/mounts.h"
 #include "inside/told.h"
 
@@ -50,6 +51,10 @@ static const char *const closed_files[] = {"proc/kcore", "proc/kmsg", "proc/time
 /* ... and directories become an empty one. */
 static const char *const masked_dirs[] = {"proc/acpi", "proc/asound", "proc/scsi", "proc/bus",
 	"proc/irq", "proc/fs", "proc/driver", "proc/tty", "proc/dynamic_debug", "proc/pressure"};
+
+/* A directory of every root that is covered in the end. */
+#define OVER "tmp"
+#define LAYER_NAME_MAX 200 /* the kernel takes 255 bytes with what stands before it */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -74,8 +79,77 @@ static int make_layer_places(void)
 	return 0;
 }
 
+/*
+ * A layer on the limited file system over a directory of "mnt". What is changed is changed there.
+ * With attributes that a user namespace may set overlayfs follows no redirections and no names of
+ * data elsewhere; in what the box sees nobody can set those, nor make the device that stands for a
+ * removed file.
+ */
+static int put_overlay(const char *name, mode_t mode, bool is_host)
+{
+	char lower[LAYER_NAME_MAX + 16], upper[LAYER_NAME_MAX + 16];
+	char work[LAYER_NAME_MAX + 16];
+	const char *const options[] = {"source", "overlay", "lowerdir", lower, "upperdir", upper,
+		"workdir", work, "userxattr", NULL, NULL};
+	cleanup_close int fd = -EBADF;
+	int r;
+
+	(void)snprintf(lower, sizeof(lower), "mnt/%s", name);
+	(void)snprintf(upper, sizeof(upper), OVER "/upper/%s", name);
+	(void)snprintf(work, sizeof(work), OVER "/work/%s", name);
+	if (mkdir(upper, 0700) < 0 || chmod(upper, mode & 07777U) < 0 || mkdir(work, 0700) < 0)
+		return -errno;
+	r = is_host ? nc_hidden_cover(lower, upper) : 0;
+	if (r < 0)
+		return r;
+	fd = nc_mount_new("overlay", options, NC_MOUNT_LOCKED_DOWN);
+	return fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, name);
+}
+
+/* Where the limited file system is while layers are made on it. */
+static int open_over(int scratch_fd)
+{
+	cleanup_close int fd = nc_mount_copy(scratch_fd, "", false);
+	int r = fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, OVER);
+
+	if (r == 0 && (mkdir(OVER "/upper", 0700) < 0 || mkdir(OVER "/work", 0700) < 0))
+		r = -errno;
+	return r;
+}
+
+static int close_over(void)
+{
+	return umount2(OVER, MNT_DETACH) < 0 ? -errno : 0;
+}
+
+/* The host's /usr with a layer over it; the rest of its tree that can be written to is our own. */
+static int put_usr(int usr_fd, int scratch_fd)
+{
+	cleanup_close int lower_fd = usr_fd;
+	struct stat status;
+	int r = fstat(usr_fd, &status) < 0 || mkdir("mnt/usr", 0755) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = nc_mount_attach(usr_fd, AT_FDCWD, "mnt/usr");
+	if (r == 0)
+		r = open_over(scratch_fd);
+	if (r == 0)
+		r = put_overlay("usr", status.st_mode, true);
+	if (r == 0)
+		r = close_over();
+	if (r == 0 && (umount2("mnt/usr", MNT_DETACH) < 0 || rmdir("mnt/usr") < 0))
+		r = -errno;
+	return r;
+}
+
+/* As a word of overlayfs's options, in which these divide words; else it is read-only. */
+static bool can_be_layered(const char *name)
+{
+	return !strpbrk(name, ":\\,") && strlen(name) <= LAYER_NAME_MAX;
+}
+
 /* One of an image's entries at its top. What we make ourselves stays ours. */
-static int put_entry(int image_fd, const char *name)
+static int put_entry(int image_fd, const char *name, bool writable)
 {
 	cleanup_close int fd = -EBADF;
 	char target[4096];
@@ -95,6 +169,8 @@ static int put_entry(int image_fd, const char *name)
 	}
 	if (!S_ISDIR(status.st_mode) && !S_ISREG(status.st_mode))
 		return 0;
+	if (writable && S_ISDIR(status.st_mode) && can_be_layered(name))
+		return mkdir(name, 0755) < 0 ? -errno : put_overlay(name, status.st_mode, false);
 	fd = nc_mount_copy(image_fd, name, true);
 	r = fd < 0 ? fd : nc_frame_make_place(status.st_mode, AT_FDCWD, name);
 	return r < 0 ? r : nc_mount_attach(fd, AT_FDCWD, name);
@@ -136,7 +212,7 @@ static int name_users(void)
 }
 
 /* An image's directories, from its own mount, which is attached for as long as that takes. */
-static int put_image(int image_fd)
+static int put_image(int image_fd, bool writable, bool own_users)
 {
 	cleanup_closedir DIR *dir = NULL;
 	int fd, r = nc_mount_attach(image_fd, AT_FDCWD, "mnt");
@@ -147,24 +223,63 @@ static int put_image(int image_fd)
 		return r < 0 ? r : -errno;
 	for (struct dirent *entry = readdir(dir); r == 0 && entry; entry = readdir(dir))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			r = put_entry(fd, entry->d_name);
+			r = put_entry(fd, entry->d_name, writable);
 	if (r == 0 && umount2("mnt", MNT_DETACH) < 0)
 		r = -errno;
-	return r < 0 ? r : name_users();
+	/* where it has users of its own, they are meant */
+	return r < 0 || own_users ? r : name_users();
+}
+
+/*
+ * Where our own steps of later commands go before these are locked in: limits are told in /sys.
+ * As mounts of their own they can be neither renamed nor replaced, nor written to.
+ */
+static int fix_ways(void)
+{
+	static const char *const ways[] = {"dev", "sys"};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < COUNT(ways); i++) {
+		cleanup_close int fd = nc_mount_copy(AT_FDCWD, ways[i], true);
+
+		r = fd < 0 ? fd
+			   : nc_mount_restrict(fd, NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_RDONLY, false);
+		if (r == 0)
+			r = nc_mount_attach(fd, AT_FDCWD, ways[i]);
+	}
+	return r;
+}
+
+/* A root that can be written to is a part of the limited file system itself. */
+static int take_scratch_root(int scratch_fd)
+{
+	return mkdirat(scratch_fd, "root", 0755) < 0 ? -errno
+						     : nc_mount_copy(scratch_fd, "root", false);
 }
 
 /* A root of the box's own, for what one copy for all does not do for. */
-static int make_root(const struct nc_root_spec *spec, int *ret_fd)
+static int make_root(const struct nc_root_spec *spec, int scratch_fd, int *ret_fd)
 {
-	int r = *ret_fd = nc_frame_new_root();
+	const bool host = spec->image_fd < 0 || spec->over_usr;
+	int r = *ret_fd = spec->writable ? take_scratch_root(scratch_fd) : nc_frame_new_root();
 
 	if (r >= 0)
 		r = enter_root(*ret_fd);
 	if (r == 0)
-		r = nc_frame_put(*ret_fd, spec->image_fd < 0, true);
+		r = nc_frame_put(*ret_fd, host, true);
+	if (r == 0 && spec->writable)
+		r = fix_ways();
 	if (r == 0 && spec->layers)
 		r = make_layer_places();
-	return r == 0 && spec->image_fd >= 0 ? put_image(spec->image_fd) : r;
+	if (r < 0 || spec->image_fd < 0)
+		return r;
+	if (spec->over_usr)
+		return put_usr(spec->image_fd, scratch_fd);
+	if (spec->writable)
+		r = open_over(scratch_fd);
+	if (r == 0)
+		r = put_image(spec->image_fd, spec->writable, spec->writable || spec->users);
+	return r == 0 && spec->writable ? close_over() : r;
 }
 
 /*
@@ -349,14 +464,15 @@ static int mask_open(const char *path, const char *cover)
  * user who made the box too, up to the host's root, so a box gets a small share of it.
  * Mount namespaces stay: each detached mount that we make is one.
  */
-static int set_shares(void)
+static int set_shares(bool users)
 {
-	static const struct {
+	const struct {
 		const char *name;
 		const char *value;
 		bool optional; /* not in every kernel */
 	} shares[] = {
-		{"max_user_namespaces", "0", false},
+		/* one for each command that runs as root, from before it runs anything */
+		{"max_user_namespaces", users ? "64" : "0", false},
 		{"max_pid_namespaces", "0", false},
 		{"max_net_namespaces", "0", false},
 		{"max_ipc_namespaces", "0", false},
@@ -401,10 +517,10 @@ static int hide_boot_id(void)
 	return 0;
 }
 
-static int close_proc_sys(void)
+static int close_proc_sys(bool users)
 {
 	cleanup_close int fd = -EBADF;
-	int r = set_shares();
+	int r = set_shares(users);
 
 	if (r < 0)
 		return r;
@@ -438,7 +554,7 @@ static int mask_dirs(bool writable_root)
 	return r;
 }
 
-static int make_proc(bool writable_root)
+static int make_proc(const struct nc_root_spec *spec, bool writable_root)
 {
 	static const char *const options[] = {"hidepid", "invisible", NULL};
 	cleanup_close int fd =
@@ -446,12 +562,19 @@ static int make_proc(bool writable_root)
 	int r = fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, "proc");
 
 	if (r == 0)
-		r = close_proc_sys();
+		r = close_proc_sys(spec->users);
 	for (size_t i = 0; r == 0 && i < COUNT(masked_files); i++)
 		r = mask(masked_files[i], "dev/null");
 	for (size_t i = 0; r == 0 && i < COUNT(closed_files); i++)
 		r = mask_open(closed_files[i], "dev/null");
-	return r < 0 ? r : mask_dirs(writable_root);
+	if (r == 0)
+		r = mask_dirs(writable_root);
+	/* Landlock lets commands write anywhere in a root that is written to; and root owns more */
+	return r == 0 && (spec->writable || spec->users)
+		       ? nc_mount_restrict(fd,
+				 NC_MOUNT_LOCKED_DOWN | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY,
+				 false)
+		       : r;
 }
 
 static int close_root(int root_fd)
@@ -492,24 +615,26 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 {
 	int scratch_fd = -EBADF, root_fd = spec->frame_fd;
 	/* places for binds are made in it */
-	const bool writable = spec->n_binds > 0;
+	const bool writable = spec->n_binds > 0 || spec->writable;
 	int r = 0;
 
 	STEP("make mounts private",
 		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0);
 	STEP("make the limited file system", make_scratch(spec, &scratch_fd));
 	if (root_fd < 0)
-		STEP("make a root", make_root(spec, &root_fd));
+		STEP(spec->writable ? "make a root to write to (overlayfs in a user namespace)"
+				    : "make a root",
+			make_root(spec, scratch_fd, &root_fd));
 	else
 		STEP("take the root", enter_root(root_fd));
 	STEP("put the limited file system", put_scratch(scratch_fd));
 	STEP("make /dev/pts", make_terminals());
 	STEP("close the root", writable ? 0 : close_root(root_fd));
 	STEP("tell the limits", nc_told_make(scratch_fd));
-	STEP("make /proc", make_proc(writable));
+	STEP("make /proc", make_proc(spec, writable));
 	STEP("cover /proc/meminfo", nc_told_cover());
 	STEP("put binds", put_binds(spec, ret_step));
-	STEP("close the root", writable ? close_root(root_fd) : 0);
+	STEP("close the root", writable && !spec->writable ? close_root(root_fd) : 0);
 	STEP("leave the host's tree", leave_host());
 	STEP("bring up loopback", bring_up_loopback());
 	return r; /* descriptors close when the process becomes nacre-init */

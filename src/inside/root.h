@@ -21,7 +21,13 @@ struct nc_root_spec {
 	uint64_t inodes;
 	int frame_fd; /* a detached root with the host's directories; -EBADF: it is made here */
 	int image_fd; /* a detached mount whose directories are shown; -EBADF: the host's are */
-	bool layers;  /* binds below /opt, where an image has nothing to show then */
+	bool users;   /* its commands may have user namespaces below it, one each */
+	/*
+	 * All of it can be written to, on the limited file system: over image_fd, whose owner is
+	 * root of the box, or over the host's /usr, which image_fd is then
+	 */
+	bool writable, over_usr;
+	bool layers; /* binds below /opt, where an image has nothing to show then */
 	size_t n_binds;
 	struct nc_root_bind bind[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX];
 };

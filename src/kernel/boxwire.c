@@ -220,7 +220,9 @@ bool nc_box_is_neutral(const struct nc_box_order *order)
 {
 	return order->tier == NC_TIER_CONTAINER && order->n_binds == 0 && order->home == 0 &&
 	       nc_box_layers(order) == 0 && !nc_box_fds_has(&order->fds, NC_FD_IMAGE) &&
-	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_DOOR | NC_ORDER_HOME | NC_ORDER_ZYGOTE));
+	       !(order->flags & (NC_ORDER_TTY | NC_ORDER_DOOR | NC_ORDER_HOME | NC_ORDER_ZYGOTE |
+					NC_ORDER_USERS | NC_ORDER_WRITABLE)) &&
+	       order->user[0] == '\0';
 }
 
 static void put_binds(struct nc_wire_out *out, const struct nc_box_order *order)
@@ -294,6 +296,7 @@ void nc_boxwire_put_order(struct nc_wire_out *out, const struct nc_box_order *or
 	nc_wire_put_text(out, order->dir);
 	put_words(out, &order->argv, nc_box_fds_has(&order->fds, NC_FD_WORDS));
 	put_words(out, &order->env, nc_box_fds_has(&order->fds, NC_FD_WORDS));
+	nc_wire_put_text(out, order->user);
 }
 
 void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
@@ -318,6 +321,8 @@ void nc_boxwire_get_order(struct nc_wire_in *in, struct nc_box_order *ret_order)
 	nc_wire_get_text(in, ret_order->dir, NC_BOX_DIR_MAX);
 	get_words(in, &ret_order->argv, nc_box_fds_has(&ret_order->fds, NC_FD_WORDS));
 	get_words(in, &ret_order->env, nc_box_fds_has(&ret_order->fds, NC_FD_WORDS));
+	if (in->left > 0) /* a worker that is older has no users */
+		nc_wire_get_text(in, ret_order->user, NC_BOX_USER_MAX);
 	if (ret_order->argv.count == 0 || tier >= NC_TIER_MAX ||
 		(ret_order->flags & ~(uint32_t)NC_ORDER_FLAGS) != 0 ||
 		ret_order->rows > UINT16_MAX || ret_order->columns > UINT16_MAX)
@@ -362,22 +367,26 @@ _Static_assert(
 	sizeof(struct nc_box_usage) == USAGE_FIELDS * sizeof(uint64_t), "a figure is not sent");
 
 /* What boxes can do, as bits. */
-static void can_fields(struct nc_tier_terms *terms, bool *fields[4])
+#define TERMS_CAN 6
+
+static void can_fields(struct nc_tier_terms *terms, bool *fields[TERMS_CAN])
 {
 	fields[0] = &terms->stops;
 	fields[1] = &terms->shares;
 	fields[2] = &terms->mounts;
 	fields[3] = &terms->warms;
+	fields[4] = &terms->users;
+	fields[5] = &terms->writes;
 }
 
 static void put_terms(struct nc_wire_out *out, enum nc_tier tier, const struct nc_tier_terms *terms)
 {
 	struct nc_tier_terms copy = *terms;
 	uint32_t can = 0, holds = 0;
-	bool *fields[4];
+	bool *fields[TERMS_CAN];
 
 	can_fields(&copy, fields);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < TERMS_CAN; i++)
 		can |= (uint32_t)*fields[i] << i;
 	for (size_t i = 0; i < NC_NAMED_MAX; i++)
 		holds |= (uint32_t)terms->holds[i] << i;
@@ -393,10 +402,10 @@ static void get_terms(struct nc_wire_in *in, struct nc_tier_terms all[static NC_
 	const uint8_t tier = nc_wire_get_u8(in);
 	const uint32_t can = nc_wire_get_u32(in), holds = nc_wire_get_u32(in);
 	struct nc_tier_terms terms = {.here = true};
-	bool *fields[4];
+	bool *fields[TERMS_CAN];
 
 	can_fields(&terms, fields);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < TERMS_CAN; i++)
 		*fields[i] = can >> i & 1;
 	for (size_t i = 0; i < NC_NAMED_MAX; i++)
 		terms.holds[i] = holds >> i & 1;

@@ -80,6 +80,7 @@ enum nc_box_message {
 #define NC_BOX_WORDS_MAX (1024U * 1024) /* arguments and environment together */
 #define NC_BOX_DIR_MAX 255U
 #define NC_BOX_NAME_MAX 64U
+#define NC_BOX_USER_MAX 32U
 /* Behind a name: what runs is its compiler. */
 #define NC_BOX_OF_COMPILER "/compiler"
 #define NC_BOX_BINDS_MAX 16U
@@ -139,7 +140,11 @@ enum nc_box_order_flag {
 	 * network
 	 */
 	NC_ORDER_GUESTS = 1 << 9,
-	NC_ORDER_FLAGS = (1 << 10) - 1,
+	/* its commands may run as other users than the sandbox's, as root of the box too */
+	NC_ORDER_USERS = 1 << 10,
+	/* its root can be written to, within its limits; what that shows stays as it was */
+	NC_ORDER_WRITABLE = 1 << 11,
+	NC_ORDER_FLAGS = (1 << 12) - 1,
 };
 
 /* Where a box finds its door: a port that nothing in it could have taken before. */
@@ -202,6 +207,8 @@ struct nc_box_order {
 	struct nc_box_words env; /* "NAME=value" */
 	uint32_t n_binds;
 	struct nc_box_bind binds[NC_BOX_BINDS_MAX];
+	/* whose command it is, by name or number in the box's /etc/passwd; "": the sandbox's */
+	char user[NC_BOX_USER_MAX + 1];
 };
 
 /* Why it ended. */

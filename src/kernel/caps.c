@@ -11,15 +11,15 @@
 /* Kernels know some forty capabilities; the first unknown one ends the search. */
 #define CAPABILITIES_MAX 64
 
-int nc_caps_bound(void)
+static int bound(uint64_t keep, unsigned long bits)
 {
-	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
-				   SECBIT_NO_CAP_AMBIENT_RAISE |
-				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
-
 	/* dropping takes a capability itself, which whoever has closed them before has no more */
 	for (int i = 0; i < CAPABILITIES_MAX; i++) {
-		int open = prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+		int open;
+
+		if (keep >> i & 1)
+			continue;
+		open = prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 
 		if (open < 0 && errno == EPERM)
 			open = prctl(PR_CAPBSET_READ, i, 0, 0, 0);
@@ -34,6 +34,19 @@ int nc_caps_bound(void)
 		prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+int nc_caps_bound(void)
+{
+	return bound(0, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+				SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED);
+}
+
+int nc_caps_bound_root(uint64_t keep)
+{
+	return bound(keep, SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
+				   SECBIT_NO_CAP_AMBIENT_RAISE |
+				   SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED);
 }
 
 int nc_caps_set(uint64_t keep)

@@ -11,6 +11,13 @@
  */
 int nc_caps_bound(void);
 
+/*
+ * The same for a root of its own user namespace, and for whatever it executes: the bounding set is
+ * `keep`, which user id 0 has and loses when it becomes another, as everywhere. Also before
+ * nc_caps_set.
+ */
+int nc_caps_bound_root(uint64_t keep);
+
 /* Keeps exactly the capabilities in keep (bits by number), permitted and effective. */
 int nc_caps_set(uint64_t keep);
 

@@ -51,14 +51,23 @@ struct ruleset {
  * (oom_score_adj), which the kernel lets everybody do who has not been put there by
  * CAP_SYS_RESOURCE.
  */
-static const struct nc_fence_path container_paths[] = {
-	{"/", NC_FENCE_READ}, {NC_BOX_WORKSPACE, NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE},
-	{"/dev/shm", NC_FENCE_WRITE}, {"/dev/null", NC_FENCE_DEVICE},
-	{"/dev/zero", NC_FENCE_DEVICE}, {"/dev/full", NC_FENCE_DEVICE},
-	{"/dev/random", NC_FENCE_DEVICE}, {"/dev/urandom", NC_FENCE_DEVICE},
-	{"/dev/tty", NC_FENCE_DEVICE},
-	{"/dev/pts", NC_FENCE_DEVICE}, /* the box's own; the host's terminals are others' */
-};
+#define CONTAINER_DEVICES                                                                          \
+	{"/dev/null", NC_FENCE_DEVICE}, {"/dev/zero", NC_FENCE_DEVICE},                            \
+		{"/dev/full", NC_FENCE_DEVICE}, {"/dev/random", NC_FENCE_DEVICE},                  \
+		{"/dev/urandom", NC_FENCE_DEVICE}, {"/dev/tty", NC_FENCE_DEVICE},                  \
+	{                                                                                          \
+		"/dev/pts", NC_FENCE_DEVICE /* the box's own; the host's terminals are others' */  \
+	}
+
+static const struct nc_fence_path container_paths[] = {{"/", NC_FENCE_READ},
+	{NC_BOX_WORKSPACE, NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE}, {"/dev/shm", NC_FENCE_WRITE},
+	CONTAINER_DEVICES};
+
+/* Each mount says what of it can be written to. */
+static const struct nc_fence_path writable_paths[] = {{"/", NC_FENCE_WRITE}, CONTAINER_DEVICES};
+
+const struct nc_fence nc_fence_writable = {
+	.paths = writable_paths, .n_paths = COUNT(writable_paths)};
 
 const struct nc_fence nc_fence_container = {
 	.paths = container_paths, .n_paths = COUNT(container_paths)};

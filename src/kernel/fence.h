@@ -32,6 +32,12 @@ struct nc_fence {
 extern const struct nc_fence nc_fence_container;
 
 /*
+ * The same where the root can be written to as well. There /proc is covered by the rule too, and
+ * must be a read-only mount.
+ */
+extern const struct nc_fence nc_fence_writable;
+
+/*
  * In a process box, which sees the host's tree: reads programs, libraries and what they need of
  * /etc; writes nowhere. Its scratch directory is an extra path.
  *

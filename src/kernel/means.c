@@ -59,7 +59,8 @@ void nc_means_grade(const struct nc_box_host *host, enum nc_tier tier, const str
 	 */
 	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
 		ret_grades[i] = NC_GRADE_FULL;
-	ret_grades[NC_STRENGTH_IDENTITY] = full_or(host->ranges, NC_GRADE_REDUCED);
+	/* who is root of it is whoever he likes in it, and a wall between its users is none */
+	ret_grades[NC_STRENGTH_IDENTITY] = full_or(host->ranges && !means->users, NC_GRADE_REDUCED);
 	ret_grades[NC_STRENGTH_SYSCALLS] = full_or(means->reported, NC_GRADE_REDUCED);
 	ret_grades[NC_STRENGTH_ACCESS] = full_or(
 		means->landlock >= 6, means->landlock > 0 ? NC_GRADE_REDUCED : NC_GRADE_NONE);
@@ -74,19 +75,26 @@ void nc_means_grade(const struct nc_box_host *host, enum nc_tier tier, const str
 		weaken_process(host, means, ret_grades);
 }
 
-bool nc_means_can_hold(const struct nc_box_host *host, const struct nc_box_order *order)
+const char *nc_means_refuse(const struct nc_box_host *host, const struct nc_box_order *order)
 {
 	const struct nc_means best = {.landlock = UINT32_MAX,
 		.reported = true,
 		.pid_ns = host->user_ns,
-		.alone = host->cgroups == 0};
+		.alone = host->cgroups == 0,
+		.users = order->flags & NC_ORDER_USERS};
 	enum nc_grade grades[NC_STRENGTH_MAX];
 
 	nc_means_grade(host, order->tier, &best, grades);
 	for (size_t i = 0; i < NC_STRENGTH_MAX; i++)
 		if (grades[i] < order->required[i])
-			return false;
-	return true;
+			return "No box here is held as is required";
+	if (!(order->flags & (NC_ORDER_USERS | NC_ORDER_WRITABLE)) && order->user[0] == '\0')
+		return NULL;
+	if (order->tier != NC_TIER_CONTAINER)
+		return "A process box has one user, and the host's root";
+	return host->ranges ? NULL
+			    : "Boxes of an ordinary user have one user id, so there is no root in "
+			      "them and no root to write to: start nacre as root";
 }
 
 void nc_means_tell(

@@ -9,6 +9,7 @@ struct nc_means {
 	uint32_t landlock; /* the ABI; 0: none */
 	bool reported;	   /* refused calls are reported */
 	bool pid_ns;	   /* it has a pid namespace: nothing of it can survive */
+	bool users;	   /* its commands may be root of it, and its other users */
 	bool alone;	   /* it can make no processes, because nothing could end them */
 };
 
@@ -16,10 +17,10 @@ void nc_means_grade(const struct nc_box_host *host, enum nc_tier tier, const str
 	enum nc_grade ret_grades[static NC_STRENGTH_MAX]);
 
 /*
- * Whether a box here can be held by what the order requires, as far as that is known before it is
- * made: Landlock turns out later.
+ * Why no box here can be what the order wants, or be held by what it requires, as far as that is
+ * known before it is made: Landlock turns out later. NULL: it can. Static memory.
  */
-bool nc_means_can_hold(const struct nc_box_host *host, const struct nc_box_order *order);
+const char *nc_means_refuse(const struct nc_box_host *host, const struct nc_box_order *order);
 
 /* Says it with the end of a command; the tier stands there. */
 void nc_means_tell(

@@ -22,7 +22,8 @@ bool nc_order_is_sane(const struct nc_box_order *order, size_t n_binds)
 	       !((flags & NC_ORDER_ZYGOTE) &&
 		       (order->tier != NC_TIER_CONTAINER || packed ||
 			       flags & (NC_ORDER_FILES | NC_ORDER_TTY | NC_ORDER_KEEP |
-					       NC_ORDER_HOME))) &&
+					       NC_ORDER_HOME | NC_ORDER_USERS |
+					       NC_ORDER_WRITABLE))) &&
 	       !((flags & NC_ORDER_GUESTS) && !(flags & NC_ORDER_DOOR)) &&
 	       !((flags & NC_ORDER_HOME) && !(flags & NC_ORDER_STAY));
 }
@@ -31,5 +32,6 @@ bool nc_order_is_further(const struct nc_box_order *order)
 {
 	return order->n_binds == 0 && nc_box_layers(order) == 0 &&
 	       !nc_box_fds_has(&order->fds, NC_FD_IMAGE) &&
-	       !(order->flags & (NC_ORDER_DOOR | NC_ORDER_HOME));
+	       !(order->flags &
+		       (NC_ORDER_DOOR | NC_ORDER_HOME | NC_ORDER_USERS | NC_ORDER_WRITABLE));
 }

@@ -37,6 +37,7 @@ void nc_terms_judge(
 	ret_terms->stops = host->cgroups & NC_CGROUP_CAN_FREEZE;
 	ret_terms->shares = has_mounts && host->cgroups != 0;
 	ret_terms->mounts = ret_terms->warms = has_mounts && host->user_ns;
+	ret_terms->users = ret_terms->writes = ret_terms->mounts && host->ranges;
 	judge_limits(host, has_mounts, ret_terms->holds);
 	nc_means_grade(host, tier, &means, ret_terms->grades);
 }

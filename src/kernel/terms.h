@@ -27,6 +27,8 @@ struct nc_tier_terms {
 	bool shares; /* several commands run in one, each ended as a whole */
 	bool mounts; /* images, layers, binds and doors */
 	bool warms;  /* interpreters wait in them */
+	bool users;  /* commands run as root of the box, and as other users of it */
+	bool writes; /* their root can be written to, within their limits */
 	bool holds[NC_NAMED_MAX];
 	enum nc_grade grades[NC_STRENGTH_MAX]; /* at the best */
 };

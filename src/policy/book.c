@@ -212,6 +212,8 @@ static void set_profile(struct nc_policy_values *values, enum nc_profile profile
 	set_number(
 		&values->hooks, profile == NC_PROFILE_STRICT ? NC_HOOKS_ENFORCE : NC_HOOKS_REPORT);
 	set_number(&values->decoys, 0);
+	set_number(&values->sandbox.root, profile != NC_PROFILE_STRICT);
+	set_number(&values->sandbox.writable_root, profile != NC_PROFILE_STRICT);
 	for (enum nc_rule_id rule = 1; rule < NC_RULE_MAX; rule++)
 		set_number(&values->severity[rule], nc_rules[rule].severity);
 	for (enum nc_severity level = 0; level < NC_SEVERITY_MAX; level++)

@@ -37,6 +37,7 @@
 #include "inside/shade.h"
 #include "kernel/bind.h"
 #include "kernel/caps.h"
+#include "kernel/idmap.h"
 #include "kernel/processor.h"
 #include "kernel/program.h"
 
@@ -52,6 +53,11 @@
 const struct nc_cgroup *nc_box_group(const struct nc_box *box)
 {
 	return box->group.parent ? &box->group : NULL;
+}
+
+static bool has_flag(const struct nc_box *box, enum nc_box_order_flag flag)
+{
+	return box->order && box->order->order.flags & flag;
 }
 
 bool nc_box_has_shade(const struct nc_box *box)
@@ -109,7 +115,8 @@ static int write_proc(pid_t pid, const char *name, const char *text)
 }
 
 /* Inside 0 to 65535 are ids that nobody else has; or one id, the sandbox's, is the caller's own. */
-static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot, pid_t pid)
+static int map_ids(
+	const struct nc_nursery *nursery, const struct nc_slot *slot, pid_t pid, bool users)
 {
 	char uids[64], gids[64];
 	int r;
@@ -121,7 +128,8 @@ static int map_ids(const struct nc_nursery *nursery, const struct nc_slot *slot,
 		(void)snprintf(uids, sizeof(uids), "%u %u 1", NC_SANDBOX_ID, nursery->uid);
 		(void)snprintf(gids, sizeof(gids), "%u %u 1", NC_SANDBOX_ID, nursery->gid);
 	}
-	r = write_proc(pid, "setgroups", "deny");
+	/* root of a box leaves groups, as everybody without privilege could not */
+	r = users ? 0 : write_proc(pid, "setgroups", "deny");
 	/* once, so that nobody inside can map the host's; a user has none to give away */
 	if (r == 0 && slot->held)
 		r = write_proc(pid, "projid_map", uids);
@@ -181,7 +189,7 @@ static bool is_usual(const struct nc_box_pending *pending)
 	const struct nc_box_order *order = pending ? &pending->order : NULL;
 
 	return !order || (!nc_box_fds_has(&order->fds, NC_FD_IMAGE) && nc_box_layers(order) == 0 &&
-				 order->n_binds == 0);
+				 order->n_binds == 0 && !(order->flags & NC_ORDER_WRITABLE));
 }
 
 /*
@@ -207,6 +215,20 @@ static int copy_frame(struct nc_nursery *nursery)
 	return fd < 0 ? -EBADF : fd;
 }
 
+/* What a root that can be written to lies over: the image, or the host's /usr. */
+static int take_lower(const struct nc_box *box, struct nc_root_spec *spec, struct nacre_err *err)
+{
+	cleanup_close int usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = nc_box_fds_find(&box->order->order.fds, NC_FD_IMAGE);
+
+	spec->over_usr = fd < 0;
+	spec->image_fd = nc_idmap_lower(fd < 0 ? usr_fd : fd, box->slot.first_id);
+	return spec->image_fd < 0
+		       ? nc_err_errno(err, spec->image_fd,
+				 "A root that can be written to: map the owner of what is below it")
+		       : 0;
+}
+
 /* What the root of the box is made of; detached mounts are made here, where their sources are. */
 static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 	struct nc_root_spec *spec, struct nacre_err *err)
@@ -216,13 +238,19 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 
 	*spec = (struct nc_root_spec){.disk_bytes = box->disk_bytes,
 		.inodes = box->inodes,
+		.users = has_flag(box, NC_ORDER_USERS),
+		.writable = has_flag(box, NC_ORDER_WRITABLE),
 		.frame_fd = -EBADF,
 		.image_fd = -EBADF};
 	if (is_usual(pending))
 		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
-	if (nc_box_fds_has(&pending->order.fds, NC_FD_IMAGE)) {
+	if (spec->writable) {
+		r = take_lower(box, spec, err);
+		if (r < 0)
+			return r;
+	} else if (nc_box_fds_has(&pending->order.fds, NC_FD_IMAGE)) {
 		spec->image_fd = nc_bind_image(
 			nc_box_fds_find(&pending->order.fds, NC_FD_IMAGE), nursery->pid_ns_fd < 0);
 		if (spec->image_fd < 0)
@@ -322,7 +350,7 @@ static int clone_first(struct nc_nursery *nursery, struct nc_box *box, struct nc
 	r = nc_birth_take_ids(nursery, box, err);
 	if (r < 0)
 		return r;
-	r = map_ids(nursery, &box->slot, box->init_pid);
+	r = map_ids(nursery, &box->slot, box->init_pid, has_flag(box, NC_ORDER_USERS));
 	if (r < 0)
 		return nc_err_errno(err, r, "Map user ids");
 	if (nc_fd_write_all(go[1], "g", 1) < 0)
@@ -491,6 +519,7 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 	char scratch[2][NC_BOX_DIR_MAX + 64];
 	bool zygote = box->order && (box->order->order.flags & NC_ORDER_ZYGOTE);
 	bool outside = home->init_fd < 0 || zygote; /* of the box's user namespace */
+	const char *user = box->order ? box->order->order.user : "";
 	struct nc_payload payload = {.tier = box->end.tier,
 		.box_fd = home->init_fd,
 		.go_fd = -EBADF,
@@ -502,6 +531,8 @@ int nc_birth_payload(const struct nc_nursery *nursery, struct nc_box *box,
 		.door = box->order && (box->order->order.flags & NC_ORDER_DOOR),
 		.guests = box->order && (box->order->order.flags & NC_ORDER_GUESTS),
 		.writable = writable,
+		.writes_root = home->first && home->first->order.flags & NC_ORDER_WRITABLE,
+		.user = *user ? user : NULL,
 		.id = home->slot.held && outside ? home->slot.first_id + NC_SANDBOX_ID
 						 : NC_SANDBOX_ID,
 		.keeps_id = !home->slot.held && outside,

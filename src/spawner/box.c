@@ -235,6 +235,7 @@ int nc_box_begin(struct nc_nursery *nursery, struct nc_box *box, struct nc_box_p
 		box->end.tier = order->order.tier;
 		box->disk_bytes = order->order.limits.disk_bytes;
 		box->inodes = order->order.limits.inodes;
+		box->means.users = order->order.flags & NC_ORDER_USERS;
 	}
 	/* nobody's box has them while its first process makes the net namespace */
 	r = order ? nc_birth_take_ids(nursery, box, err) : 0;

@@ -26,7 +26,6 @@
 #define SPARE_FDS 40
 /* What a handler returns where its own message is the answer, or none is wanted. */
 #define ANSWERED 1
-#define TOO_WEAK "No box here is held as is required"
 #define NO_ROOM "This spawner has as many boxes as it can hold, or no memory"
 
 static bool is_adopted(const struct nc_box *box)
@@ -164,7 +163,8 @@ static bool descriptors_are_sane(struct nc_spawner *spawner, struct nc_box_order
 									  nc_fd_is_file(fds->fd[i]))
 				: order->tier != NC_TIER_CONTAINER ||
 					  !is_good_directory(spawner, fds->fd[i],
-						  fds->kind[i] == NC_FD_LAYER_WRITABLE))
+						  fds->kind[i] == NC_FD_LAYER_WRITABLE ||
+							  order->flags & NC_ORDER_WRITABLE))
 			return false;
 	return true;
 }
@@ -204,7 +204,8 @@ static bool fits_into(const struct nc_box_order *order, const struct nc_box *hom
 	if (had & NC_ORDER_HOME)
 		had |= NC_ORDER_TTY;
 	return order->tier == home->end.tier &&
-	       !(order->flags & ~had & (NC_ORDER_TTY | NC_ORDER_KEEP));
+	       !(order->flags & ~had & (NC_ORDER_TTY | NC_ORDER_KEEP)) &&
+	       (order->user[0] == '\0' || had & NC_ORDER_USERS);
 }
 
 /* The order cannot be carried out, and its worker is told why. */
@@ -263,14 +264,17 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 	struct nc_box_pending *pending;
 	const struct nc_box *lender;
 	struct nc_box *box, *fresh;
+	const char *why;
 
 	nc_boxwire_get_order(in, &order);
-	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) || find(spawner, order.id))
+	if (nc_wire_close(in) < 0 || !order_is_sane(spawner, &order) || find(spawner, order.id) ||
+		(order.user[0] && order.home == 0 && !(order.flags & NC_ORDER_USERS)))
 		return -EBADMSG;
 	if (is_short_of_fds(spawner))
 		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
-	if (!nc_means_can_hold(&spawner->nursery.host, &order))
-		return refuse(spawner, order.id, -EOPNOTSUPP, TOO_WEAK);
+	why = nc_means_refuse(&spawner->nursery.host, &order);
+	if (why)
+		return refuse(spawner, order.id, -EOPNOTSUPP, why);
 	if (order.home > 0)
 		return join_box(spawner, &order);
 	nc_ready_busy(spawner, SHORT_NS);
@@ -293,6 +297,7 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 	static struct nc_box_order order;
 	struct nacre_err err = {0};
 	struct nc_box_pending *pending;
+	const char *why;
 	struct nc_box *box;
 	int r;
 
@@ -307,8 +312,9 @@ static int handle_next(struct nc_spawner *spawner, struct nc_wire_in *in)
 			spawner, order.id, -ESRCH, "There is no such box, or a command runs in it");
 	if (!fits_into(&order, box) || !(order.flags & NC_ORDER_KEEP) != !box->kept)
 		return -EBADMSG;
-	if (!nc_means_can_hold(&spawner->nursery.host, &order))
-		return refuse(spawner, order.id, -EOPNOTSUPP, TOO_WEAK);
+	why = nc_means_refuse(&spawner->nursery.host, &order);
+	if (why)
+		return refuse(spawner, order.id, -EOPNOTSUPP, why);
 	pending = keep_order(spawner);
 	r = pending ? nc_box_next(&spawner->nursery, box, pending, &err)
 		    : nc_err_errno(&err, -ENOMEM, "Take the order");

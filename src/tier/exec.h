@@ -18,6 +18,8 @@ struct nc_exec_spec {
 	bool survives; /* it outlives this worker, for the next one to adopt */
 	bool door;     /* what listens at its door is its way to the network */
 	bool guests;   /* others come in to it by that */
+	bool users;    /* its commands may run as other users than the sandbox's, as root too */
+	bool writable; /* its root can be written to, within its limits */
 	/* of the command */
 	bool files;    /* it is nacre-files, whatever argv[0] says */
 	bool lends;    /* it is an interpreter that lends its children to other boxes */
@@ -25,7 +27,8 @@ struct nc_exec_spec {
 	bool alone;    /* in a process box: it can make no processes */
 	bool terminal; /* instead of pipes */
 	uint32_t rows, columns;
-	char dir[NC_BOX_DIR_MAX + 1]; /* working directory, absolute */
+	char user[NC_BOX_USER_MAX + 1]; /* by name or number; "": the sandbox's */
+	char dir[NC_BOX_DIR_MAX + 1];	/* working directory, absolute */
 	struct nc_box_words argv;
 	struct nc_box_words env; /* "NAME=value" */
 	uint32_t n_layers;	 /* directories of the worker's own, by descriptor */

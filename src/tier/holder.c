@@ -227,7 +227,8 @@ static int send_soon(
 bool nc_exec_is_neutral(const struct nc_exec_spec *exec)
 {
 	return exec->tier == NC_TIER_CONTAINER && exec->n_binds == 0 && exec->n_layers == 0 &&
-	       exec->home == 0 && !exec->terminal && !exec->door && !exec->shared && !exec->lends;
+	       exec->home == 0 && !exec->terminal && !exec->door && !exec->shared && !exec->lends &&
+	       !exec->users && !exec->writable && exec->user[0] == '\0';
 }
 
 static uint32_t flags_of(const struct nc_exec_spec *exec)
@@ -239,7 +240,8 @@ static uint32_t flags_of(const struct nc_exec_spec *exec)
 		{exec->stays, NC_ORDER_STAY}, {exec->files, NC_ORDER_FILES},
 		{exec->door, NC_ORDER_DOOR}, {exec->shared, NC_ORDER_HOME},
 		{exec->alone, NC_ORDER_ALONE}, {exec->lends, NC_ORDER_ZYGOTE},
-		{exec->waits, NC_ORDER_AHEAD}, {exec->guests, NC_ORDER_GUESTS}};
+		{exec->waits, NC_ORDER_AHEAD}, {exec->guests, NC_ORDER_GUESTS},
+		{exec->users, NC_ORDER_USERS}, {exec->writable, NC_ORDER_WRITABLE}};
 	uint32_t set = 0;
 
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -264,6 +266,7 @@ static void make_order(const struct nc_exec_spec *exec, const struct nc_box_fds 
 		.n_binds = exec->n_binds};
 	memcpy(ret_order->name, exec->name, sizeof(exec->name));
 	memcpy(ret_order->dir, exec->dir, sizeof(exec->dir));
+	memcpy(ret_order->user, exec->user, sizeof(exec->user));
 	memcpy(ret_order->required, exec->required, sizeof(exec->required));
 	memcpy(ret_order->binds, exec->binds, exec->n_binds * sizeof(exec->binds[0]));
 }

@@ -47,6 +47,29 @@ static int check_named(const struct nc_holder *holder, enum nc_tier tier,
 	return 0;
 }
 
+/* Users of a box are told apart where it has ids of its own, and root of it is all of them. */
+static int check_users(const struct nc_holder *holder, const struct nc_wish *wish,
+	const struct nc_exec_spec *exec, struct nacre_err *err)
+{
+	const struct nc_tier_terms *terms = &holder->welcome.terms[exec->tier];
+	const char *what = exec->writable ? "A root that can be written to"
+					  : "Another user than the sandbox's";
+
+	if ((exec->users && !terms->users) || (exec->writable && !terms->writes))
+		return nc_err_set(err, -EOPNOTSUPP, "%s: %s", what,
+			exec->tier != NC_TIER_CONTAINER ? "a process box has neither users nor a "
+							  "root of its own; use --tier "
+							  "container"
+							: "boxes of an ordinary user have one user "
+							  "id, as which they cannot be "
+							  "root of anything; start nacre as root");
+	if (exec->users && wish->floor[NC_STRENGTH_IDENTITY] == NC_GRADE_FULL)
+		return nc_err_set(err, -EOPNOTSUPP,
+			"The floor wants identity=full, and a box with a root of its own has it "
+			"reduced");
+	return 0;
+}
+
 static int check_floor(const struct nc_holder *holder, enum nc_tier tier,
 	const enum nc_grade *floor, struct nacre_err *err)
 {
@@ -97,6 +120,8 @@ int nc_settle(const struct nc_holder *first, const struct nc_wish *wish, struct 
 	r = check_named(holder, exec->tier, wish, err);
 	if (r == 0)
 		r = check_floor(holder, exec->tier, wish->floor, err);
+	if (r == 0)
+		r = check_users(holder, wish, exec, err);
 	if (r < 0)
 		return r;
 	memcpy(exec->required, wish->floor, sizeof(exec->required));
@@ -157,11 +182,16 @@ void nc_env_fill(
 	struct nc_word_list *list, const struct nc_env_place *place, const char *const *given)
 {
 	char home_word[NC_PLACE_SIZE + 8], temporary_word[NC_PLACE_SIZE + 8];
+	char user_word[NC_BOX_USER_MAX + 8];
+	const char *user = place->user && place->user[0] ? place->user : NC_SANDBOX_USER;
+	const bool is_root = strcmp(user, "root") == 0 || strcmp(user, "0") == 0;
 	const char *const defaults[] = {home_word, "LANG=C.UTF-8",
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"SHELL=/bin/sh", temporary_word, "USER=sandbox"};
+		"SHELL=/bin/sh", temporary_word, user_word};
 
-	(void)snprintf(home_word, sizeof(home_word), "HOME=%s", place->workspace);
+	(void)snprintf(home_word, sizeof(home_word), "HOME=%s",
+		is_root && place->writable ? NC_BOX_ROOT_HOME : place->workspace);
+	(void)snprintf(user_word, sizeof(user_word), "USER=%s", is_root ? "root" : user);
 	(void)snprintf(temporary_word, sizeof(temporary_word), "TMPDIR=%s", place->temporary);
 	for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
 		if (!is_given(given, defaults[i]))

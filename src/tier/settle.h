@@ -55,6 +55,8 @@ struct nc_env_place {
 	const char *workspace, *temporary;
 	enum nc_tier tier;
 	uint64_t memory_bytes; /* 0: nobody has to know */
+	const char *user;      /* NULL or "": the sandbox's */
+	bool writable;	       /* its root is */
 };
 
 /*

@@ -31,7 +31,10 @@ spec.loader.exec_module(func)
 
 USER = str(func.NOBODY)
 AS_USER = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
-MODES = {"root": [], "user": AS_USER, "userns": [*AS_USER, "unshare", "-Ur"]}
+MODES = {"root": [], "user": AS_USER, "userns": [*AS_USER, "unshare", "-Ur"], "rootbox": []}
+# by root, as root of the box, with a root that it may write to
+ROOT_OF_BOX = "rootbox"
+BY_ROOT = ("root", ROOT_OF_BOX)
 # "root-process" and so on: the same callers, with --tier process
 PROCESS = "-process"
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in func.BUILD.glob("nacre-exec")))
@@ -88,7 +91,15 @@ class Host:
         self.shm_key = int.from_bytes(os.urandom(3), "big") + 1
         self.shm_id = inside.libc.shmget(self.shm_key, 4096, 0o1666)
         self.files = [self.dir / "canary", pathlib.Path(f"/var/tmp/{self.secret[:20]}"), pathlib.Path(f"/dev/shm/{self.secret[:20]}")]
-        for file in self.files:
+        # what root alone may read of what boxes are shown: a file, and one in a directory
+        self.root_dir = pathlib.Path(f"/usr/local/lib/{self.secret[:20]}")
+        self.root_dir.mkdir(mode=0o755)
+        (self.root_dir / "closed").mkdir(mode=0o700)
+        self.root_files = [self.root_dir / "key", self.root_dir / "closed" / "key"]
+        for file in self.root_files:
+            file.touch(mode=0o600)
+        (self.root_dir / "closed" / "key").chmod(0o644)
+        for file in [*self.files, *self.root_files]:
             file.write_text(self.secret)
         self.selector = selectors.DefaultSelector()
         self.stop_reader, self.stop_writer = os.pipe()
@@ -133,7 +144,7 @@ class Host:
         listing = subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()
         addresses = {word for word in listing if ":" not in word}
         return {
-            "canaries": [str(file) for file in self.files], "tcp_port": self.port("tcp"), "tcp6_port": self.port("tcp6"),
+            "canaries": [str(file) for file in self.files], "root_files": [str(file) for file in self.root_files], "tcp_port": self.port("tcp"), "tcp6_port": self.port("tcp6"),
             "udp_port": self.port("udp"), "vsock_port": self.port("vsock"), "abstract": self.key_name,
             "path_socket": str(self.dir / "socket"), "addresses": sorted(addresses), "shm_key": self.shm_key,
             "shm_file": str(self.files[2]), "key_name": self.key_name, "host_name": socket.gethostname(),
@@ -156,6 +167,7 @@ class Host:
         for file in self.files:
             file.unlink(missing_ok=True)
         shutil.rmtree(self.dir)
+        shutil.rmtree(self.root_dir)
         os.close(self.stop_reader)
         os.close(self.stop_writer)
 
@@ -174,11 +186,12 @@ class Runner:
 
     def nacre(self, mode, *words):
         tier = ["--tier", "process"] if mode.endswith(PROCESS) else []
-        return [*MODES[mode.removesuffix(PROCESS)], str(self.binaries / "nacre"), "exec", *tier, *words]
+        user = ["--user", "root", "--writable-root"] if mode == ROOT_OF_BOX else []
+        return [*MODES[mode.removesuffix(PROCESS)], str(self.binaries / "nacre"), "exec", *tier, *user, *words]
 
     def start(self, mode, host, command, **pipes):
         reader, writer = os.pipe()
-        user = "0" if mode.removesuffix(PROCESS) == "root" else USER
+        user = "0" if mode.removesuffix(PROCESS) in BY_ROOT else USER
 
         def prepare():
             host.leave_traps()
@@ -211,7 +224,7 @@ class Runner:
         """Many attacks in one box, each in a process of its own."""
         with Host() as host:
             # an ordinary user has no control groups, and a named limit that cannot be held is refused
-            memory = ["--memory", "1GB"] if mode.removesuffix(PROCESS) == "root" else []
+            memory = ["--memory", "1GB"] if mode.removesuffix(PROCESS) in BY_ROOT else []
             pids = ["--pids", "64"] if memory or not mode.endswith(PROCESS) else []
             words = self.nacre(mode, "--timeout", "60s", *pids, *memory, "--", "python3", "-")
             return host.secret, self.run(mode, host, words, program(names, host.context(), True).encode(), 90)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from attacks import KINDS
-from harness import ATTACKS, MODES, PROCESS, Host, inside, program
+from harness import ATTACKS, BY_ROOT, MODES, PROCESS, ROOT_OF_BOX, Host, inside, program
 
 # What is not in the tree yet, or not decided; an attack that needs it is expected to get through. Remove a line when it lands.
 MISSING = {
@@ -17,6 +17,20 @@ MISSING = {
 # What a process box does not promise (SECURITY.md 3.4): it has no namespaces of its own but for users and processes.
 NOT_OF_PROCESS_BOXES = {
     "open_host_devices": "stat() is nobody's part (kernel/fence.h): names are seen; open_host_devices_for_real opens them",
+}
+
+# What is no attack for who is root of the box and may write to its root: these are allowed to it. attacks/on_root.py has what they are
+# about for that one, and the host looks whether its own files are as they were.
+GRANTED_TO_ROOT_OF_BOX = {
+    "have_capabilities": "a closed set: have_more_capabilities",
+    "become_root_by_call": "it is root, and has other ids of the box: become_process_1s_user",
+    "become_root_by_own_setuid_program": "it is root: regain_by_set_user_id_file",
+    "write_outside_of_scratch": "its own copy: change_what_the_host_shows",
+    "truncate_read_only_files": "its own copy: change_what_the_host_shows",
+    "change_attributes_of_read_only_files": "its own copy: change_what_the_host_shows",
+    "write_shared_pages_by_splice": "its own copy: write_pages_of_lower_files",
+    "find_writable_mounts": "its root is one",
+    "have_host_ids": "its map is of ids of the box: tests/func/test_root_of_box.py looks at them from the host",
 }
 
 one_at_a_time = threading.Lock()  # for attacks on pools that the whole host shares
@@ -114,7 +128,9 @@ def is_for(attack, mode):
     """Whether this box promises anything against this attack."""
     caller, process = mode.removesuffix(PROCESS), mode.endswith(PROCESS)
     # an ordinary user has no control groups: the result says so, and named limits are refused
-    if caller != "root" and (attack.needs == "cgroup" or "--memory" in attack.options or (process and "--pids" in attack.options)):
+    if mode == ROOT_OF_BOX and attack.name in GRANTED_TO_ROOT_OF_BOX:
+        return False
+    if caller not in BY_ROOT and (attack.needs == "cgroup" or "--memory" in attack.options or (process and "--pids" in attack.options)):
         return False
     # a process box has no file system of its own to limit, and refuses to be asked for it
     return not process or ("--disk" not in attack.options and attack.name not in NOT_OF_PROCESS_BOXES)
@@ -122,7 +138,9 @@ def is_for(attack, mode):
 
 def cases():
     for attack in ATTACKS.values():
-        for mode in [*attack.modes, *(mode + PROCESS for mode in attack.modes)]:
+        modes = [mode for mode in attack.modes if mode != ROOT_OF_BOX]
+        as_root = [ROOT_OF_BOX] if {"root", ROOT_OF_BOX} & set(attack.modes) else []
+        for mode in [*modes, *(mode + PROCESS for mode in modes), *as_root]:
             if not is_for(attack, mode):
                 continue
             missing = MISSING.get(attack.needs)

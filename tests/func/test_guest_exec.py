@@ -17,6 +17,8 @@ COMMANDS = {
     "pids": "--pids 8 -- sh -c 'i=0; while [ $i -lt 20 ]; do sleep 1 & i=$((i + 1)); done 2>/dev/null; wait'",
     "timeout": "--timeout 500ms -- sh -c 'trap \"\" TERM; (setsid sleep 100 &); sleep 100'",
     "disk": "--disk 1MB -- dd if=/dev/zero of=/workspace/x bs=64k count=100",
+    "root": "--user root -- sh -c 'id -u; touch a; chown 33 a; stat -c %u a; grep CapEff /proc/self/status; ls /proc/1 2>/dev/null || echo none; touch /usr/x 2>/dev/null || echo held'",
+    "writable": "--user root --writable-root -- sh -c 'touch /usr/x; echo made' 2>/dev/null",
 }
 SCRIPT = "\n".join(f"nacre exec --json {command}; echo =" for command in COMMANDS.values()) + """
 su nobody -s /bin/sh -c 'nacre exec --json -- id -u'; echo =
@@ -33,6 +35,13 @@ def answers(tmp_path_factory):
         pytest.skip(str(reason))
     answers = {name: json.loads(text) for name, text in zip([*COMMANDS, "nobody"], parts)}
     return {**answers, "left": parts[-1]}
+
+
+def test_root_of_the_box(answers):
+    """As on newer kernels; and where the file system of /usr (here one in memory) cannot show another owner, its root cannot be written to, and that is said."""
+    assert answers["root"]["stdout"].split("\n")[:5] == ["0", "33", "CapEff:\t00000000000000fb", "none", "held"], answers["root"]
+    refused = answers["writable"]
+    assert refused.get("stdout", "") == "" and "map the owner" in json.dumps(refused), refused
 
 
 @pytest.mark.parametrize("name, status", [("plain", "success"), ("nobody", "success"), ("heap", "memory_limit"),

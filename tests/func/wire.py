@@ -12,7 +12,7 @@ HELLO, RUN, KILL, READY, FORGET, NEXT, SIGNAL, FREEZE, ASK, RESIZE, HAD, INTRODU
 WELCOME, STARTED, ENDED, FAILED, ADOPT, TOLD, ANSWER = range(101, 108)
 NUMBER = 9  # of a request, where it does not matter
 CONTAINER, PROCESS, REMOTE = 0, 1, 5
-TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS = [1 << i for i in range(10)]
+TTY, KEEP, STAY, FILES, DOOR, HOME, ALONE, ZYGOTE, AHEAD, GUESTS, USERS, WRITABLE = [1 << i for i in range(12)]
 IMAGE, PACK = 1 << 20, 1 << 21  # no flags on the wire: a descriptor of the kind comes
 FD_INPUT, FD_OUTPUT, FD_ERROR, FD_PACK, FD_IMAGE, FD_LAYER, FD_LAYER_WRITABLE, FD_OWN_INPUT, FD_OWN_OUTPUT, FD_OWN_ERROR, FD_TERMINAL, FD_DOOR, FD_WORDS = range(13)
 PROPERTIES = ("filesystem", "identity", "processes", "network", "ipc", "syscalls", "access", "memory", "cpu", "pids", "disk", "io", "kill", "hypervisor")
@@ -59,7 +59,7 @@ def kinds_of(flags, layers):
 
 
 def order_body(identity=1, argv=(b"true",), env=(), directory=None, tier=None, flags=0, required=None,
-               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), kinds=None, n_fds=None, name=b"", **limits):
+               rows=24, columns=80, home=0, zygote=0, binds=(), n_binds=None, layers=(), kinds=None, n_fds=None, name=b"", user=b"", **limits):
     """required: grades by property; binds: (index, writable, target); layers: writable or not, each; kinds: of descriptors, others than those of an
     honest worker; n_binds and n_fds lie about their number."""
     assert set(limits) <= set(LIMITS), limits
@@ -73,7 +73,7 @@ def order_body(identity=1, argv=(b"true",), env=(), directory=None, tier=None, f
     kinds = kinds_of(flags, layers) if kinds is None else kinds
     body += bytes([len(kinds) if n_fds is None else n_fds, *kinds])
     body += text(name) + text(directory)
-    return body + (sizes(argv) + sizes(env) if FD_WORDS in kinds else words(*argv) + words(*env))
+    return body + (sizes(argv) + sizes(env) if FD_WORDS in kinds else words(*argv) + words(*env)) + text(user)
 
 
 def order(*identity, **fields):

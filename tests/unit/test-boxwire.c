@@ -24,7 +24,8 @@ static struct nc_box_order sample_order(void)
 		.fds = {2, {NC_FD_LAYER, NC_FD_LAYER_WRITABLE}, {3, 4}},
 		.dir = "/workspace",
 		.argv = {.data = "echo\0a b\0", .size = 9, .count = 2},
-		.env = {.data = "A=1\0", .size = 4, .count = 1}};
+		.env = {.data = "A=1\0", .size = 4, .count = 1},
+		.user = "root"};
 }
 
 /* Encodes an order and reads it back; the result is what the reader says of it. */
@@ -59,6 +60,7 @@ static void test_order_comes_back(void **state)
 	assert_int_equal(back.tier, NC_TIER_PROCESS);
 	assert_int_equal(back.flags, NC_ORDER_FLAGS);
 	assert_memory_equal(back.required, order.required, sizeof(order.required));
+	assert_string_equal(back.user, "root");
 	assert_int_equal(back.rows, UINT16_MAX);
 	assert_int_equal(back.columns, 80);
 	assert_int_equal(back.n_binds, 2);
@@ -336,6 +338,12 @@ static void test_neutral_orders(void **state)
 	order = (struct nc_box_order){.fds = {1, {NC_FD_LAYER}, {3}}};
 	assert_false(nc_box_is_neutral(&order));
 	order = (struct nc_box_order){.tier = NC_TIER_PROCESS};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.flags = NC_ORDER_USERS};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.flags = NC_ORDER_WRITABLE};
+	assert_false(nc_box_is_neutral(&order));
+	order = (struct nc_box_order){.user = "root"};
 	assert_false(nc_box_is_neutral(&order));
 }
 

@@ -226,6 +226,10 @@ static void test_boxes(void **state)
 	} cases[] = {
 		{{.ranges = true, .user_ns = true, .cgroups = all}, NC_TIER_CONTAINER,
 			{.landlock = 7, .reported = true, .pid_ns = true}, "fffffffffffnfn"},
+		/* its commands may be root of it */
+		{{.ranges = true, .user_ns = true, .cgroups = all}, NC_TIER_CONTAINER,
+			{.landlock = 7, .reported = true, .pid_ns = true, .users = true},
+			"frfffffffffnfn"},
 		{{.user_ns = true}, NC_TIER_CONTAINER,
 			{.landlock = 7, .reported = true, .pid_ns = true}, "frfffffrnrfnfn"},
 		{{.user_ns = true}, NC_TIER_CONTAINER, {.landlock = 1, .pid_ns = true},

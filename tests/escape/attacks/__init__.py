@@ -8,7 +8,7 @@ sys.path.insert(0, str(HERE))
 
 import inside  # noqa: E402
 
-KINDS = ("filesystem", "process", "network", "privilege", "resource", "information", "cleanup", "monitor")
+KINDS = ("filesystem", "process", "network", "privilege", "resource", "information", "cleanup", "monitor", "root")
 for kind in KINDS:
     __import__(f"on_{kind}")
 
