@@ -18,7 +18,7 @@ from conftest import ALL_TERMS, BUILD, HOLDER, ROOT, TERMS, environment, open_wa
 from leftovers import lives
 from serving import Daemon
 from test_adoption import ends, nap, starts
-from test_sandboxes import Sandbox
+from test_sandboxes import USER, Sandbox
 from test_serve_aides import wait_for
 from wire import CONTAINER, GRADES, PROCESS, PROPERTIES, REMOTE, Worker, call, read_terms, start_holder
 
@@ -154,6 +154,25 @@ def test_one_run_without_a_daemon(tmp_path):
     assert none.returncode == 126 and "this version has container, process" in none.stderr
 
 
+def test_what_its_boxes_cannot_do(daemon):
+    """Nobody is hung up on for what a client asks for: it is refused, or another tier has it, and the boxes of others live on."""
+    own = Sandbox(daemon, tier="remote")
+    pid = daemon.aides()["plain"]
+    for body, status, words in (({"network": {"allow": ["example.org"]}}, 501, "no mounts"), ({"image": "nope"}, 404, "no image"),
+                                ({"limits": {"disk_mb": 64}}, 403, "no file system of its own"), ({"limits": {"memory_mb": 64}}, 403, "limits.memory_mb")):
+        refused = daemon.post("/v1/sandboxes", {"tier": "remote", **body})
+        assert refused.status == status and words in refused.json()["detail"], refused.body
+    reply = daemon.execute("print(1)", tier="remote", network={"allow": ["example.org"]}).json()
+    assert (reply["status"], reply["tier"]) == ("success", "container") and "network" in reply["tier_reason"], reply
+    # what compiles has a box of the usual tier, and what was made runs there
+    reply = daemon.execute('#include <stdio.h>\nint main(void) { puts("made"); return 3; }', "c", tier="remote").json()
+    assert (reply["exit_code"], reply["output"], reply["tier"]) == (3, "made\n", "remote"), reply
+    reply = daemon.execute("print(open('in/a').read()); open('out', 'w').write('x' * 9)", tier="remote", files={"in/a": "text"}, capture=["out"]).json()
+    assert reply["output"] == "text\n" and list(reply["files"]) == ["out"], reply
+    assert daemon.execute("while True: pass", tier="remote", timeout=1).json()["status"] == "timeout"
+    assert own.run("echo alive")["stdout"] == "alive\n" and daemon.aides()["plain"] == pid and metrics(daemon) == (1, 0)
+
+
 # ---- its life ----
 
 def test_it_has_no_rights(daemon):
@@ -166,6 +185,45 @@ def test_it_has_no_rights(daemon):
     assert fields["NoNewPrivs"] == "1"
     held = {os.readlink(f"/proc/{pid}/fd/{number}").partition(":")[0] for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2}
     assert held <= {"socket", str((BUILD / "nacre-files").resolve())}, held
+
+
+def test_an_ordinary_users_daemon(programs, tmp_path):
+    """It is the user's too, and dies and comes back as root's does."""
+    os.makedirs(programs / "other")
+    for path in programs.glob("nacre-*"):
+        os.link(path, programs / "other" / path.name)
+    shutil.copy(NACRE, programs / "other/nacre")
+    open_way(tmp_path)
+    os.chown(tmp_path, 1000, 1000)
+    with Daemon(tmp_path, prefix=USER, program=programs / "other/nacre", env=CLAIMS) as own:
+        assert run_there(own).json()["output"] == "42\n"
+        box = Sandbox(own, tier="remote")
+        assert box.run("id -u")["stdout"] == "1000\n"
+        own.die()
+        assert box.run("echo kept")["stdout"] == "kept\n"
+        os.kill(own.aides()["plain"], signal.SIGKILL)
+        wait_for(lambda: box.ask("GET").status == 404)
+        is_back(own)
+
+
+def test_top(daemon):
+    """Its boxes are there beside those of the spawner, each once; who works beside the daemon is none."""
+    def shown():
+        told = json.loads(subprocess.run([NACRE, "top", "--once", "--json"], capture_output=True, timeout=60, check=True).stdout)
+        return told["boxes"]
+
+    first, second, other = nap(), nap(), nap()
+    own, box = Sandbox(daemon, tier="remote"), Sandbox(daemon)
+    for where, command in ((own, first), (own, second), (box, other)):
+        where.run(f"exec {command}", background=True)
+    assert starts(first) and starts(second) and starts(other)
+    found = wait_for(lambda: [each for each in shown() if each["command"] in (first, second, other)] if len([
+        each for each in shown() if each["command"] in (first, second, other)]) == 3 else None)
+    holder = f"plain-{daemon.aides()['plain']}"
+    assert {each["command"]: each["spawner"] == holder for each in found} == {first: True, second: True, other: False}
+    assert all(each["memory_bytes"] > 0 and each["processes"] > 0 and each["state"] == "running" for each in found)
+    aides = {f"pid-{pid}" for pid in daemon.aides().values()}
+    assert not [each for each in shown() if each["box"] in aides]
 
 
 def test_it_dies_and_is_started_again(daemon):
@@ -188,7 +246,7 @@ def test_it_dies_and_is_started_again(daemon):
     assert [sandbox["id"] for sandbox in daemon.get("/v1/sandboxes").json()["sandboxes"]] == [other.id]
     assert daemon.execute("print(1)").json()["output"] == "1\n" and daemon.get("/readyz").status == 200
     is_back(daemon)
-    assert metrics(daemon) == (1, 1)
+    assert metrics(daemon) == (1, 1) and "remote" in daemon.get("/readyz").json()["tiers"]
     assert other.wait(running["id"])["stdout"] == "survived\n"
     assert Sandbox(daemon, tier="remote").run("echo anew")["stdout"] == "anew\n"
     died = [record for record in daemon.log() if record["message"] == "An aide has died and is started again"]
@@ -228,6 +286,7 @@ def test_it_hangs(daemon):
         began = time.monotonic()
         daemon.die()
         assert time.monotonic() - began < 15 and daemon.execute("print(2)").json()["output"] == "2\n"
+        assert daemon.get("/readyz").json()["tiers"] == ["container", "process"]
         refused = run_there(daemon).json()
         assert refused["status"] == "blocked" and "cannot be had" in refused["error"], refused
         assert other.run("echo 2")["stdout"] == "2\n"
