@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
+#include "kernel/privilege.h"
 #include "server/certificate.h"
 #include "server/listen.h"
 #include "server/server.h"
@@ -102,7 +104,7 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, image_store_fd, snapshots_fd, tally_fd;
+	int serve_fd, state_fd, image_store_fd, snapshots_fd, registry_fd, tally_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
 	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
@@ -176,6 +178,33 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 			return r;
 		opened->listen_fd[opened->n_listen_fds++] = r;
 		opened->all_local = opened->all_local && local;
+	}
+	return 0;
+}
+
+/*
+ * Which sandboxes there are: one daemon's alone, since it takes those that it does not know for
+ * lost. All that descend from us share the lock.
+ */
+static int open_registry(struct opened *opened, struct nacre_err *err)
+{
+	const struct timespec pause = {.tv_nsec = LISTEN_PAUSE_NS};
+	const uint64_t until = nc_clock_ns() + LISTEN_WAIT_NS;
+	bool ranges;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	if (r == 0)
+		r = opened->registry_fd = nc_store_open("sandboxes", true, ranges, err);
+	if (r < 0)
+		return r;
+	while (flock(opened->registry_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return nc_err_errno(err, -errno, "Lock the records of sandboxes");
+		if (nc_clock_ns() >= until)
+			return nc_err_set(err, -EBUSY,
+				"Another daemon has this state directory: name one for this with "
+				"--state");
+		(void)nanosleep(&pause, NULL); /* one that was killed takes a moment to end */
 	}
 	return 0;
 }
@@ -276,6 +305,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "tally", opened->tally_fd);
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
+	nc_heirs_add(heirs, "sandboxes", opened->registry_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
 		nc_heirs_add(heirs, nc_aide_names[i], opened->keeper.place_fd[i]);
@@ -362,6 +392,7 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->tally_fd = nc_heirs_take(heirs, "tally");
 	opened->image_store_fd = nc_heirs_take(heirs, "images");
 	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
+	opened->registry_fd = nc_heirs_take(heirs, "sandboxes");
 	opened->config_fd = nc_heirs_take(heirs, "config");
 	opened->manager.fd = nc_heirs_take(heirs, "manager");
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
@@ -487,7 +518,8 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.max = SANDBOXES_MAX,
 		.max_each = SANDBOXES_MAX,
 		.memory_fd = opened->memory_fd,
-		.inbox_fd = opened->inbox_fd};
+		.inbox_fd = opened->inbox_fd,
+		.registry_fd = opened->registry_fd};
 	struct nc_engine *engine = NULL;
 	int r = nc_engine_new(setup, &engine);
 
@@ -558,7 +590,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
+	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd,
+		opened->registry_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup;
 	int abi, r;
@@ -649,6 +682,7 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.tally_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
+		.registry_fd = -EBADF,
 		.config_fd = -EBADF,
 		.guard_fd = -EBADF,
 		.memory_fd = -EBADF,
@@ -680,6 +714,8 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = choose_state(err);
 		if (r == 0)
 			r = open_listeners(&opened, err);
+		if (r == 0)
+			r = open_registry(&opened, err);
 		if (r == 0 && !arg_no_respawn && !nc_respawn(&opened.guard_fd, &code))
 			return code;
 		if (r == 0)

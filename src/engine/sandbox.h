@@ -24,6 +24,8 @@ struct nc_sandboxes_setup {
 	/* in which they are written down for the next worker (nc_ledger_make), or -EBADF: then they
 	 * end with this one */
 	int memory_fd, inbox_fd;
+	/* a directory of ours alone, in which they are written down on disk; or -EBADF */
+	int registry_fd;
 };
 
 /* Takes up what the worker before has left, which runs the loop. */

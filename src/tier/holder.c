@@ -26,7 +26,7 @@
 /* Words of the command that starts the worker again. */
 #define AGAIN_MAX 32
 /* Above all of these: what is moved down must not be overwritten before. */
-#define HIGH_FD 64
+#define HIGH_FD 96
 /* Less than the spawner waits for a worker that does not read. */
 #define PATIENCE_MS 200
 

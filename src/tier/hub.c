@@ -924,6 +924,12 @@ bool nc_hub_has(const struct nc_hub *hub, unsigned int number)
 	return number < hub->n_links && hub->link[number].poll;
 }
 
+bool nc_hub_is_settled(const struct nc_hub *hub, unsigned int number)
+{
+	return nc_hub_has(hub, number) && hub->link[number].holder->greeted &&
+	       hub->link[number].holder->welcome.n_adopted == 0;
+}
+
 void nc_hub_free(struct nc_hub *hub)
 {
 	if (!hub)

@@ -63,6 +63,8 @@ int nc_hub_new(struct nc_loop loop, struct nc_holder *first, struct nc_hub **ret
 /* The next holder in place of one that is gone or was not there yet; takes over fd. 0 or -errno. */
 int nc_hub_meet(struct nc_hub *hub, unsigned int number, int fd);
 bool nc_hub_has(const struct nc_hub *hub, unsigned int number);
+/* It is there, and has told of all that it held before. */
+bool nc_hub_is_settled(const struct nc_hub *hub, unsigned int number);
 
 /* Everything that still runs is told that its holder is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);
