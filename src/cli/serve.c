@@ -33,6 +33,7 @@
 #include "cli/serve_aides.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
+#include "cli/upgrade.h"
 #include "engine/binds.h"
 #include "engine/ledger.h"
 #include "engine/sandbox.h"
@@ -66,7 +67,7 @@
 static struct nc_start_args args;
 static struct nc_words arg_listen;
 static const char *arg_state, *arg_certificate, *arg_key;
-static bool arg_insecure, arg_no_respawn, arg_no_warm;
+static bool arg_insecure, arg_no_respawn, arg_no_warm, arg_speaks;
 
 static const struct nc_option options[] = {
 	NC_OPTION_ALL_CPUS(args),
@@ -87,6 +88,9 @@ static const struct nc_option options[] = {
 	{.name = "no-warm",
 		.help = "Keep neither interpreters nor boxes ready; see also serve.yaml",
 		.flag = &arg_no_warm},
+	{.name = "speaks",
+		.help = "Print which versions of messages this executable speaks, and end",
+		.flag = &arg_speaks},
 	{.name = "state",
 		.value = "DIR",
 		.help = "Where everything is kept, instead of NACRE_STATE",
@@ -107,6 +111,7 @@ struct opened {
 	int serve_fd, state_fd, image_store_fd, snapshots_fd, registry_fd, tally_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
 	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
+	struct nc_upgrade upgrade;	 /* the same: with that; else next[1] alone, or nothing */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
 	int memory_fd, inbox_fd, tls_fd; /* for the next worker: the ledger, certificate and key */
 	struct nc_tls *tls;
@@ -313,6 +318,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "life", opened->keeper.life_fd);
 	nc_heirs_add(heirs, "manager", opened->manager.fd);
 	nc_heirs_add(heirs, "tls", opened->tls_fd);
+	nc_upgrade_bequeath(&opened->upgrade, heirs);
 	for (size_t i = 0; i < opened->n_listen_fds; i++)
 		nc_heirs_add(heirs, "listen", opened->listen_fd[i]);
 }
@@ -395,6 +401,7 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->registry_fd = nc_heirs_take(heirs, "sandboxes");
 	opened->config_fd = nc_heirs_take(heirs, "config");
 	opened->manager.fd = nc_heirs_take(heirs, "manager");
+	opened->upgrade.next[1] = nc_heirs_take(heirs, "next");
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
 		opened->listen_fd[opened->n_listen_fds++] = fd;
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
@@ -420,6 +427,7 @@ struct daemon {
 	uv_signal_t signals[3];
 	struct nc_server *server;
 	const struct nc_manager *manager;
+	struct nc_upgrade_watch upgrade;
 };
 
 static void reload(struct daemon *daemon)
@@ -454,7 +462,33 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_stopped(void *context)
 {
-	uv_stop(context);
+	struct daemon *daemon = context;
+
+	uv_stop(&daemon->loop);
+}
+
+static void on_leave(void *context)
+{
+	struct daemon *daemon = context;
+
+	nc_server_leave(daemon->server);
+}
+
+static void on_stays(void *context)
+{
+	struct daemon *daemon = context;
+
+	nc_upgrade_stay(&daemon->upgrade, "Executions have run for longer than drain_seconds");
+}
+
+/*
+ * The spawner begins the next worker, which goes on where we are: nothing is to be taken down, and
+ * to let a command go would end its input.
+ */
+_Noreturn static void leave(struct daemon *daemon)
+{
+	nc_sandboxes_leave(daemon->server->sandboxes);
+	_exit(NC_EXIT_SELF);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -512,8 +546,9 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.head_ms = HEAD_MS,
 		.body_ms = BODY_MS,
 		.idle_ms = IDLE_MS,
-		.context = &daemon->loop,
-		.stopped = on_stopped};
+		.context = daemon,
+		.stopped = on_stopped,
+		.stays = on_stays};
 	struct nc_sandboxes_setup sandboxes = {.image_store_fd = opened->image_store_fd,
 		.max = SANDBOXES_MAX,
 		.max_each = SANDBOXES_MAX,
@@ -537,7 +572,11 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		watch_signals(daemon);
 		announce(opened);
 		nc_manager_ready(daemon->manager);
+		nc_upgrade_up(&daemon->upgrade);
+		nc_upgrade_watch(&daemon->upgrade, &daemon->loop);
 		(void)uv_run(&daemon->loop, UV_RUN_DEFAULT);
+		if (daemon->server->leaves)
+			leave(daemon);
 	}
 	nc_engine_stop(engine);
 	nc_sandboxes_free(server.sandboxes);
@@ -611,6 +650,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 			NC_LOG_TEXT("reason", nc_errno_text(errno)));
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
+	daemon.upgrade = (struct nc_upgrade_watch){
+		.fd = opened->upgrade.next[1], .leave = on_leave, .context = &daemon};
 	setup.loop = &daemon.loop;
 	setup.threads = true;
 	setup.warm = !arg_no_warm;
@@ -688,11 +729,14 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.memory_fd = -EBADF,
 		.inbox_fd = -EBADF,
 		.tls_fd = -EBADF,
+		.upgrade = {.next = {-EBADF, -EBADF}, .now = {-EBADF, -EBADF}, .exe_fd = -EBADF},
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
 	int code, r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
+	if (arg_speaks)
+		return nc_upgrade_speak();
 	start.kept = true;
 	nc_server_log(cli->config);
 	if (nc_heirs_find(&heirs)) {
@@ -703,7 +747,11 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		/* in the order in which the spawner has them, whatever the file says by now */
 		if (nc_binds_read(getenv(BINDS_VARIABLE) ?: "", &opened.binds) < 0)
 			opened.binds = (struct nc_binds){0};
-		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
+		if (nc_upgrade_is_new())
+			nc_log(NC_LOG_INFO, "A new version of the daemon begins",
+				NC_LOG_TEXT("version", NACRE_VERSION));
+		else
+			nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
 		r = check_found(cli->config, err);
 		if (r == 0)
 			r = nc_start_resume(&start, &args, cli->config, &heirs, err);
@@ -716,8 +764,12 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 			r = open_listeners(&opened, err);
 		if (r == 0)
 			r = open_registry(&opened, err);
-		if (r == 0 && !arg_no_respawn && !nc_respawn(&opened.guard_fd, &code))
+		if (r == 0 && !arg_no_respawn)
+			r = nc_upgrade_init(&opened.upgrade, err);
+		if (r == 0 && !arg_no_respawn &&
+			!nc_respawn(&opened.upgrade, &opened.guard_fd, &code))
 			return code;
+		nc_upgrade_leave_to_parent(&opened.upgrade);
 		if (r == 0)
 			r = begin(&start, &opened, cli->config, err);
 	}

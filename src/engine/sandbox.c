@@ -858,6 +858,14 @@ void nc_sandboxes_end(struct nc_sandboxes *all, bool lost)
 	}
 }
 
+void nc_sandboxes_leave(struct nc_sandboxes *all)
+{
+	for (struct nc_sandbox *s = all->list; s; s = s->next)
+		if (s->lives)
+			nc_sandbox_save(s);
+	nc_registry_free(take_ptr(all->registry));
+}
+
 void nc_sandboxes_free(struct nc_sandboxes *all)
 {
 	static const struct nc_hub_watch nobody;

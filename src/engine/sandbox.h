@@ -55,6 +55,9 @@ void nc_sandboxes_end(struct nc_sandboxes *sandboxes, bool lost);
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
 
+/* Writes down what has not been yet: this worker ends, and they live on. */
+void nc_sandboxes_leave(struct nc_sandboxes *sandboxes);
+
 /* To be called about once a second. */
 void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
 
