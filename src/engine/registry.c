@@ -33,6 +33,7 @@ struct entry {
 	char *text;  /* to be written; NULL: nothing */
 	bool busy;   /* a thread writes it */
 	bool gone;   /* since that began */
+	bool there;  /* it was written once, or found */
 	nc_registry_written written;
 	void *context;
 };
@@ -247,6 +248,7 @@ static void meet(struct nc_registry *registry, const char *name,
 	entry = add(registry, record);
 	if (!entry)
 		return; /* it is there still for the next worker */
+	entry->there = true;
 	entry->size = json_dumpb(record, NULL, 0, JSON_COMPACT);
 	registry->size += entry->size;
 	visit(context, record);
@@ -391,6 +393,7 @@ static void settle(struct nc_registry *registry, struct job *job)
 		return;
 	}
 	entry->written = NULL;
+	entry->there = entry->there || job->error == 0;
 	if (job->error < 0 && !written) {
 		registry->fails = true;
 		if (!entry->text)
@@ -515,6 +518,15 @@ void nc_registry_remove(struct nc_registry *registry, const char *id)
 bool nc_registry_has(const struct nc_registry *registry, const char *id)
 {
 	return find(registry, id);
+}
+
+bool nc_registry_was_taken(const struct nc_registry *registry, const char *id)
+{
+	const struct entry *entry = find(registry, id);
+	struct stat status;
+
+	return entry && entry->there &&
+	       fstatat(registry->dir_fd, id, &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
 void nc_registry_tick(struct nc_registry *registry)

@@ -57,6 +57,9 @@ void nc_registry_remove(struct nc_registry *registry, const char *id);
 /* Whether it was found, or put. */
 bool nc_registry_has(const struct nc_registry *registry, const char *id);
 
+/* It was written, and is not there any more: another worker has told that it is gone. */
+bool nc_registry_was_taken(const struct nc_registry *registry, const char *id);
+
 /* Once a second: what could not be written is tried again. */
 void nc_registry_tick(struct nc_registry *registry);
 

@@ -230,7 +230,10 @@ void nc_sandbox_gone(struct nc_sandbox *sandbox)
 	nc_processes_lose(sandbox);
 	if (all->gate.release)
 		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits);
-	note(sandbox, "sandbox.gone");
+	/* a worker that has lost its spawner, and the one that has begun meanwhile, know of it both
+	 */
+	if (!all->registry || !nc_registry_was_taken(all->registry, sandbox->id))
+		note(sandbox, "sandbox.gone");
 	nc_sandbox_unregister(sandbox);
 	answer_stats(sandbox, NULL);
 	nc_sandbox_free(sandbox);

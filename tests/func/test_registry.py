@@ -118,6 +118,25 @@ def test_what_is_lost_is_told_once(tmp_path):
             assert said == ([f"2 {LOST}"] if _ == 0 else [])
 
 
+def test_the_next_daemon_and_the_worker_that_is_left_tell_once(tmp_path):
+    """The spawner is killed: its worker answers what is open for up to two seconds, while the next daemon begins, and both know of the sandbox."""
+    with Daemon(tmp_path, respawn=True) as daemon:
+        box = Sandbox(daemon)
+        with daemon.connect() as client:  # an answer that never ends, so that it takes its two seconds
+            made = box.run("sleep 60", background=True)
+            client.sendall(f"GET {box.path('/commands/' + made['id'] + '/events')} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            time.sleep(0.3)
+            spawner, = subprocess.run(["pgrep", "-P", str(daemon.process.pid)], capture_output=True, text=True).stdout.split()
+            os.kill(int(spawner), signal.SIGKILL)
+            until = time.monotonic() + 20
+            while sum(line["message"] == "Listening" for line in daemon.log()) < 2 and time.monotonic() < until:
+                time.sleep(0.05)
+            time.sleep(3)
+        daemon.pid = [line["pid"] for line in daemon.log() if line["message"] == "Listening"][-1]
+        assert len(gone(daemon, box.id)) == 1 and records(daemon) == {}
+        assert Sandbox(daemon).run("echo well")["stdout"] == "well\n"
+
+
 def test_killed_at_any_moment(tmp_path):
     """Worker, spawner, or both, while two tenants make and destroy: each that was acknowledged has one end in the journal, no more and no less."""
     chance = random.Random(7)
