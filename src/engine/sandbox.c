@@ -877,6 +877,7 @@ void nc_sandboxes_free(struct nc_sandboxes *all)
 		return;
 	nc_hub_watch(all->hub, &nobody);
 	nc_file_tasks_forget(all, NULL);
+	nc_sandboxes_forget_stranded(all);
 	nc_registry_free(all->registry);
 	nc_ledger_free(all->ledger);
 	all->registry = NULL; /* what is written there is the next worker's */

@@ -89,6 +89,9 @@ void nc_sandboxes_forget(struct nc_sandboxes *sandboxes, const void *context);
 struct nc_sandbox *nc_sandbox_find(
 	const struct nc_sandboxes *sandboxes, const char *tenant, const char *id);
 
+/* Whether the daemon before had it in a holder that may still come. */
+bool nc_sandboxes_await(const struct nc_sandboxes *sandboxes, const char *tenant, const char *id);
+
 /* Calls back for each of the tenant's, the oldest first, until that returns false. */
 void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant,
 	bool (*visit)(void *context, struct nc_sandbox *sandbox), void *context);

@@ -326,6 +326,8 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 
 	while (s && s->box_id != home)
 		s = s->next;
+	if (!s)
+		s = nc_sandbox_unstrand(all, home);
 	if (!s || !all->ledger) {
 		nc_hub_drop(all->hub, adoption->id);
 		return;
@@ -343,11 +345,9 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 	}
 }
 
-/* Whether its holder has told of all that is there, or is not waited for any more. */
-static bool is_decided(const struct nc_sandbox *sandbox)
+bool nc_sandboxes_is_decided(const struct nc_sandboxes *all, uint64_t box_id)
 {
-	const struct nc_sandboxes *all = sandbox->all;
-	unsigned int holder = nc_hub_holder_of(sandbox->box_id);
+	unsigned int holder = nc_hub_holder_of(box_id);
 
 	return holder == 0 || nc_hub_is_settled(all->hub, holder) ||
 	       nc_clock_ns() >= all->patience_ns;
@@ -375,9 +375,11 @@ void nc_sandboxes_bury(struct nc_sandboxes *all)
 {
 	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
 		next = s->next;
-		if (s->recalled && is_decided(s))
+		if (s->recalled && nc_sandboxes_is_decided(all, s->box_id))
 			decide(s);
 	}
+	nc_sandboxes_bury_stranded(all);
+	nc_sandboxes_say_lost(all);
 }
 
 void nc_sandboxes_recall(struct nc_sandboxes *all)

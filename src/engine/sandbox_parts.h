@@ -107,7 +107,8 @@ struct nc_sandboxes {
 	struct nc_ledger *ledger;     /* NULL: they end with this worker */
 	struct nc_registry *registry; /* NULL: they are not written down */
 	uint64_t patience_ns;	      /* until then holders of those before may come */
-	size_t lost;		      /* whose records were found, and nothing else */
+	struct nc_stranded *stranded; /* on disk, and their holders have not come */
+	size_t lost;		      /* whose records were found, and nothing else; to be said */
 	struct nc_sandbox *list;
 	size_t count;
 	struct nc_file_task *tasks; /* work on files that is under way */
@@ -168,8 +169,21 @@ void nc_sandbox_written(void *context, int error);
 void nc_sandbox_register(struct nc_sandbox *sandbox);
 void nc_sandbox_unregister(const struct nc_sandbox *sandbox);
 
-/* What the daemon before has left on disk, and the ledger does not know. */
+/* What the daemon before has left on disk, and the ledger does not know: it waits for its holder.
+ */
 void nc_sandboxes_find_stranded(struct nc_sandboxes *sandboxes);
+
+/* Its holder is there with its box. NULL: there is no such one, or it cannot go on, which is said.
+ */
+struct nc_sandbox *nc_sandbox_unstrand(struct nc_sandboxes *sandboxes, uint64_t box_id);
+
+/* Whose holders do not have them are lost; nobody waits any more; and how many they were. */
+void nc_sandboxes_bury_stranded(struct nc_sandboxes *sandboxes);
+void nc_sandboxes_forget_stranded(struct nc_sandboxes *sandboxes);
+void nc_sandboxes_say_lost(struct nc_sandboxes *sandboxes);
+
+/* Whether the holder of the box has told of all that is there, or is not waited for any more. */
+bool nc_sandboxes_is_decided(const struct nc_sandboxes *sandboxes, uint64_t box_id);
 
 /* Its deadline as others know it; it ends so many milliseconds from now. */
 uint64_t nc_sandbox_expires(const struct nc_sandbox *sandbox);

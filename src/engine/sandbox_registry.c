@@ -9,9 +9,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/owner.h"
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 
@@ -82,6 +84,8 @@ static struct nc_sandbox *find(const struct nc_sandboxes *all, const char *id)
 /* What held it has died, and nobody was there to tell. */
 static void tell_lost(struct nc_sandboxes *all, const json_t *record)
 {
+	if (nc_registry_was_taken(all->registry, text_of(record, "id")))
+		return; /* by the worker before us, which has not ended yet */
 	nc_engine_note(all->setup.engine, "sandbox.gone",
 		json_pack("{s:s, s:s, s:s, s:s, s:s, s:O*}", "id", text_of(record, "id"), "tenant",
 			text_of(record, "tenant"), "created", text_of(record, "created"), "state",
@@ -91,25 +95,101 @@ static void tell_lost(struct nc_sandboxes *all, const json_t *record)
 	all->lost++;
 }
 
-/* Its holder may have outlived the spawner. */
+/* One whose holder may have outlived the spawner: what is known of it until that comes. */
+struct nc_stranded {
+	struct nc_stranded *next;
+	json_t *record;
+};
+
+static uint64_t box_of(const json_t *record)
+{
+	return (uint64_t)json_integer_value(json_object_get(record, "box"));
+}
+
 static void strand(struct nc_sandboxes *all, const json_t *record)
 {
-	const uint64_t now_ns = nc_clock_real_ns();
-	const uint64_t ends_ns =
-		(uint64_t)json_integer_value(json_object_get(record, "expires")) * NC_NS_PER_S;
-	const uint64_t left_ms = ends_ns > now_ns ? (ends_ns - now_ns) / NC_NS_PER_MS : 0;
-	struct nc_sandbox *sandbox = nc_sandbox_recall(all, 0, record, true);
+	struct nc_stranded *stranded = malloc(sizeof(*stranded));
 
-	if (!sandbox)
-		return;
-	sandbox->deadline_ns =
-		nc_clock_ns() +
-		(left_ms < NC_SANDBOX_LIFE_MAX_MS ? left_ms : NC_SANDBOX_LIFE_MAX_MS) *
-			NC_NS_PER_MS;
+	if (!stranded)
+		return; /* its record is there for the next worker */
+	*stranded = (struct nc_stranded){all->stranded, json_incref((json_t *)(uintptr_t)record)};
+	all->stranded = stranded;
+}
+
+/* Takes it out of the list; its record is the caller's. */
+static json_t *unlink_stranded(struct nc_stranded **place)
+{
+	struct nc_stranded *stranded = *place;
+	json_t *record = stranded->record;
+
+	*place = stranded->next;
+	free(stranded);
+	return record;
+}
+
+static void take_times(struct nc_sandbox *sandbox, const json_t *record)
+{
+	const uint64_t now_s = nc_clock_real_ns() / NC_NS_PER_S,
+		       most_s = NC_SANDBOX_LIFE_MAX_MS / 1000;
+	const uint64_t left_s = sandbox->expires_s > now_s ? sandbox->expires_s - now_s : 0;
+
 	sandbox->saved_ns = sandbox->used_ns = nc_clock_ns();
+	sandbox->deadline_ns = sandbox->used_ns + (left_s < most_s ? left_s : most_s) * NC_NS_PER_S;
 	/* of one that was not finished nobody was told */
 	sandbox->lives = !json_is_true(json_object_get(record, "filling"));
-	(void)nc_sandbox_keep(sandbox); /* without room it is this worker's alone */
+}
+
+struct nc_sandbox *nc_sandbox_unstrand(struct nc_sandboxes *all, uint64_t box_id)
+{
+	struct nc_stranded **place = &all->stranded;
+	cleanup_json json_t *record = NULL;
+	struct nc_sandbox *sandbox;
+
+	while (*place && box_of((*place)->record) != box_id)
+		place = &(*place)->next;
+	if (!*place)
+		return NULL;
+	record = unlink_stranded(place);
+	sandbox = nc_sandbox_recall(all, 0, record, true);
+	if (!sandbox)
+		return NULL;
+	take_times(sandbox, record);
+	if (nc_sandbox_keep(sandbox) < 0) /* without room it is this worker's alone */
+		sandbox->page = 0;
+	if (all->gate.resume)
+		all->gate.resume(all->gate.context, sandbox->tenant, &sandbox->limits);
+	return sandbox;
+}
+
+bool nc_sandboxes_await(const struct nc_sandboxes *all, const char *tenant, const char *id)
+{
+	for (const struct nc_stranded *s = all->stranded; s; s = s->next)
+		if (nc_streq(text_of(s->record, "id"), id) &&
+			nc_owner_sees(NC_STORE_SANDBOXES, text_of(s->record, "tenant"), tenant))
+			return true;
+	return false;
+}
+
+void nc_sandboxes_bury_stranded(struct nc_sandboxes *all)
+{
+	struct nc_stranded **place = &all->stranded;
+
+	while (*place) {
+		cleanup_json json_t *record = NULL;
+
+		if (!nc_sandboxes_is_decided(all, box_of((*place)->record))) {
+			place = &(*place)->next;
+			continue;
+		}
+		record = unlink_stranded(place);
+		tell_lost(all, record);
+	}
+}
+
+void nc_sandboxes_forget_stranded(struct nc_sandboxes *all)
+{
+	while (all->stranded)
+		json_decref(unlink_stranded(&all->stranded));
 }
 
 static void meet(void *context, const json_t *record)
@@ -118,26 +198,25 @@ static void meet(void *context, const json_t *record)
 	struct nc_sandbox *sandbox = find(all, text_of(record, "id"));
 	cleanup_json json_t *now = sandbox ? record_of(sandbox) : NULL;
 
-	if (sandbox && json_equal(record, now))
-		return;
-	if (sandbox)
-		nc_sandbox_register(sandbox); /* it died before that was written */
-	else if (nc_hub_holder_of((uint64_t)json_integer_value(json_object_get(record, "box"))) ==
-		 0)
-		tell_lost(all, record); /* the first holder and the ledger die together */
-	else
+	if (!sandbox)
 		strand(all, record);
+	else if (!json_equal(record, now))
+		nc_sandbox_register(sandbox); /* the one before died before that was written */
 }
 
 void nc_sandboxes_find_stranded(struct nc_sandboxes *all)
 {
-	const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
-	char text[128];
-
 	nc_registry_visit(all->registry, meet, all);
 	for (struct nc_sandbox *s = all->list; s; s = s->next)
 		if (!nc_registry_has(all->registry, s->id))
 			nc_sandbox_register(s);
+}
+
+void nc_sandboxes_say_lost(struct nc_sandboxes *all)
+{
+	const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
+	char text[128];
+
 	if (all->lost > 0 && setup->say) {
 		(void)snprintf(text, sizeof(text),
 			"%zu sandboxes of the daemon before are lost: what held their boxes has "
@@ -145,4 +224,5 @@ void nc_sandboxes_find_stranded(struct nc_sandboxes *all)
 			all->lost);
 		setup->say(text);
 	}
+	all->lost = 0;
 }
