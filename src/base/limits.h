@@ -196,6 +196,10 @@
 #define NC_SNAPSHOT_MAX (2ULL * 1024 * 1024 * 1024)
 #define NC_SNAPSHOTS_EACH 100U
 #define NC_SNAPSHOTS_MAX 10000U
+/* What is written down of a sandbox: of one, of those of a tenant, and of all. */
+#define NC_REGISTRY_RECORD_MAX (1024U * 1024)
+#define NC_REGISTRY_EACH (8U * 1024 * 1024)
+#define NC_REGISTRY_MAX (32U * 1024 * 1024)
 /* Parts of a path, and bytes of one part that names something. */
 #define NC_HTTP_PARTS_MAX 8U
 #define NC_HTTP_PART_MAX 128U

@@ -64,3 +64,17 @@ int nc_heirs_take(struct nc_heirs *heirs, const char *name)
 	}
 	return -EBADF;
 }
+
+int nc_heirs_number(const char *name)
+{
+	const char *at = getenv("NACRE_SPAWNER") ? getenv(VARIABLE) : NULL;
+
+	for (int fd = FIRST_FD; at && fd < FIRST_FD + NC_WORKER_HEIRS_MAX; fd++) {
+		const char *end = strchrnul(at, ',');
+
+		if ((size_t)(end - at) == strlen(name) && strncmp(at, name, strlen(name)) == 0)
+			return fd;
+		at = *end ? end + 1 : NULL;
+	}
+	return -EBADF;
+}

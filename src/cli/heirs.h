@@ -23,4 +23,7 @@ bool nc_heirs_find(struct nc_heirs *ret_heirs);
 /* The first of that name, which is the caller's now; -EBADF: there is none, or no more. */
 int nc_heirs_take(struct nc_heirs *heirs, const char *name);
 
+/* In a worker that was started again: the descriptor of that name, which is not taken; -EBADF. */
+int nc_heirs_number(const char *name);
+
 #endif

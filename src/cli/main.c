@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/answer_json.h"
 #include "cli/cli.h"
+#include "cli/upgrade.h"
 
 static bool arg_help;
 static bool arg_version;
@@ -179,6 +180,7 @@ int main(int argc, char **argv)
 		fputs("nacre: /dev/null cannot be opened\n", stderr);
 		return NC_EXIT_SELF;
 	}
+	nc_upgrade_follow(argv);
 	nc_json_wipe();
 	r = nc_call_parse(&nc_verb_root, argc, argv, &call, &err);
 

@@ -16,10 +16,12 @@
 /* Deaths within so long after a beginning count; after so many it is given up. */
 #define SETTLED_NS (60 * NC_NS_PER_S)
 #define DEATHS_MAX 5U
+/* How often it is asked how an upgrade is. */
+#define LOOK_NS (100 * 1000 * 1000)
 
 static sigset_t signals(void)
 {
-	static const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM};
+	static const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 	sigset_t set;
 
 	(void)sigemptyset(&set);
@@ -28,25 +30,38 @@ static sigset_t signals(void)
 	return set;
 }
 
-/* Waits for the child's end, which is returned as waitpid() tells it. */
-static int wait_for(pid_t child, bool *ends)
+/* The next signal; 0: there is none now, and an upgrade is under way. */
+static int next_signal(const struct nc_upgrade *upgrade, siginfo_t *info)
 {
+	const struct timespec pause = {.tv_nsec = LOOK_NS};
 	const sigset_t set = signals();
+	int r = sigtimedwait(&set, info, nc_upgrade_is_under_way(upgrade) ? &pause : NULL);
+
+	return r < 0 ? 0 : r;
+}
+
+/* Waits for the child's end, which is returned as waitpid() tells it. */
+static int wait_for(pid_t child, struct nc_upgrade *upgrade, bool *ends)
+{
 	siginfo_t info;
-	int status;
+	int number, status;
 
 	for (;;) {
 		if (waitpid(child, &status, WNOHANG) == child)
 			return status;
-		if (sigwaitinfo(&set, &info) < 0 || info.si_signo == SIGCHLD)
+		number = next_signal(upgrade, &info);
+		if (number == SIGUSR2)
+			nc_upgrade_want(upgrade);
+		nc_upgrade_tick(upgrade);
+		if (number == 0 || number == SIGCHLD || number == SIGUSR2)
 			continue;
-		*ends = *ends || info.si_signo != SIGHUP;
+		*ends = *ends || number != SIGHUP;
 		if (info.si_code <= 0) /* what a terminal sends, the child has as well */
-			(void)kill(child, info.si_signo);
+			(void)kill(child, number);
 	}
 }
 
-bool nc_respawn(int *ret_parent_fd, int *ret_code)
+bool nc_respawn(struct nc_upgrade *upgrade, int *ret_parent_fd, int *ret_code)
 {
 	const sigset_t set = signals();
 	const int parent_fd = nc_pidfd_open(getpid());
@@ -65,7 +80,7 @@ bool nc_respawn(int *ret_parent_fd, int *ret_code)
 			*ret_parent_fd = parent_fd;
 			return true;
 		}
-		status = child < 0 ? 0 : wait_for(child, &ends);
+		status = child < 0 ? 0 : wait_for(child, upgrade, &ends);
 		*ret_code = child >= 0 && WIFEXITED(status) ? WEXITSTATUS(status) : NC_EXIT_SELF;
 		deaths = nc_clock_ns() - began_ns > SETTLED_NS ? 1 : deaths + 1;
 		if (child < 0 || WIFEXITED(status) || ends || deaths > DEATHS_MAX)

@@ -11,11 +11,14 @@
 
 #include <stdbool.h>
 
+#include "cli/upgrade.h"
+
 /*
  * Forks. True: we are the child, which is to become the daemon, and *ret_parent_fd is a pidfd of
  * the parent, with which it should end. False: it has ended, by itself or for good; *ret_code is
- * what is left to be said to whoever started us. To be called while there is one thread.
+ * what is left to be said to whoever started us. To be called while there is one thread. SIGUSR2
+ * begins an upgrade.
  */
-bool nc_respawn(int *ret_parent_fd, int *ret_code);
+bool nc_respawn(struct nc_upgrade *upgrade, int *ret_parent_fd, int *ret_code);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,11 +33,13 @@
 #include "cli/serve_aides.h"
 #include "cli/service_manager.h"
 #include "cli/start.h"
+#include "cli/upgrade.h"
 #include "engine/binds.h"
 #include "engine/ledger.h"
 #include "engine/sandbox.h"
 #include "kernel/fence.h"
 #include "kernel/filter.h"
+#include "kernel/privilege.h"
 #include "server/certificate.h"
 #include "server/listen.h"
 #include "server/server.h"
@@ -66,7 +69,7 @@
 static struct nc_start_args args;
 static struct nc_words arg_listen;
 static const char *arg_state, *arg_certificate, *arg_key;
-static bool arg_insecure, arg_no_respawn, arg_no_warm;
+static bool arg_insecure, arg_no_respawn, arg_no_warm, arg_speaks;
 
 static const struct nc_option options[] = {
 	NC_OPTION_ALL_CPUS(args),
@@ -87,6 +90,9 @@ static const struct nc_option options[] = {
 	{.name = "no-warm",
 		.help = "Keep neither interpreters nor boxes ready; see also serve.yaml",
 		.flag = &arg_no_warm},
+	{.name = "speaks",
+		.help = "Print which versions of messages this executable speaks, and end",
+		.flag = &arg_speaks},
 	{.name = "state",
 		.value = "DIR",
 		.help = "Where everything is kept, instead of NACRE_STATE",
@@ -104,9 +110,10 @@ struct opened {
 	int listen_fd[LISTENERS_MAX];
 	size_t n_listen_fds;
 	bool all_local;
-	int serve_fd, state_fd, image_store_fd, snapshots_fd, tally_fd;
+	int serve_fd, state_fd, image_store_fd, snapshots_fd, registry_fd, tally_fd;
 	int config_fd;			 /* or -EBADF: there is no configuration */
 	int guard_fd;			 /* of our parent, if that is ours too; or -EBADF */
+	struct nc_upgrade upgrade;	 /* the same: with that; else next[1] alone, or nothing */
 	struct nc_keeper keeper;	 /* where each worker meets those beside it */
 	int memory_fd, inbox_fd, tls_fd; /* for the next worker: the ledger, certificate and key */
 	struct nc_tls *tls;
@@ -178,6 +185,33 @@ static int open_listeners(struct opened *opened, struct nacre_err *err)
 			return r;
 		opened->listen_fd[opened->n_listen_fds++] = r;
 		opened->all_local = opened->all_local && local;
+	}
+	return 0;
+}
+
+/*
+ * Which sandboxes there are: one daemon's alone, since it takes those that it does not know for
+ * lost. All that descend from us share the lock.
+ */
+static int open_registry(struct opened *opened, struct nacre_err *err)
+{
+	const struct timespec pause = {.tv_nsec = LISTEN_PAUSE_NS};
+	const uint64_t until = nc_clock_ns() + LISTEN_WAIT_NS;
+	bool ranges;
+	int r = nc_privilege_ranges(&ranges, err);
+
+	if (r == 0)
+		r = opened->registry_fd = nc_store_open("sandboxes", true, ranges, err);
+	if (r < 0)
+		return r;
+	while (flock(opened->registry_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return nc_err_errno(err, -errno, "Lock the records of sandboxes");
+		if (nc_clock_ns() >= until)
+			return nc_err_set(err, -EBUSY,
+				"Another daemon has this state directory: name one for this with "
+				"--state");
+		(void)nanosleep(&pause, NULL); /* one that was killed takes a moment to end */
 	}
 	return 0;
 }
@@ -278,6 +312,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "tally", opened->tally_fd);
 	nc_heirs_add(heirs, "images", opened->image_store_fd);
 	nc_heirs_add(heirs, "snapshots", opened->snapshots_fd);
+	nc_heirs_add(heirs, "sandboxes", opened->registry_fd);
 	nc_heirs_add(heirs, "config", opened->config_fd);
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
 		if (opened->keeper.place_fd[i] >= 0)
@@ -287,6 +322,7 @@ static void bequeath(const struct opened *opened, struct nc_heirs *heirs)
 	nc_heirs_add(heirs, "life", opened->keeper.life_fd);
 	nc_heirs_add(heirs, "manager", opened->manager.fd);
 	nc_heirs_add(heirs, "tls", opened->tls_fd);
+	nc_upgrade_bequeath(&opened->upgrade, heirs);
 	for (size_t i = 0; i < opened->n_listen_fds; i++)
 		nc_heirs_add(heirs, "listen", opened->listen_fd[i]);
 }
@@ -366,8 +402,10 @@ static int take_up(struct opened *opened, struct nc_heirs *heirs, struct nacre_e
 	opened->tally_fd = nc_heirs_take(heirs, "tally");
 	opened->image_store_fd = nc_heirs_take(heirs, "images");
 	opened->snapshots_fd = nc_heirs_take(heirs, "snapshots");
+	opened->registry_fd = nc_heirs_take(heirs, "sandboxes");
 	opened->config_fd = nc_heirs_take(heirs, "config");
 	opened->manager.fd = nc_heirs_take(heirs, "manager");
+	opened->upgrade.next[1] = nc_heirs_take(heirs, "next");
 	while ((fd = nc_heirs_take(heirs, "listen")) >= 0 && opened->n_listen_fds < LISTENERS_MAX)
 		opened->listen_fd[opened->n_listen_fds++] = fd;
 	for (size_t i = 0; i < NC_AIDE_MAX; i++)
@@ -396,6 +434,7 @@ struct daemon {
 	uv_signal_t signals[3];
 	struct nc_server *server;
 	const struct nc_manager *manager;
+	struct nc_upgrade_watch upgrade;
 };
 
 static void reload(struct daemon *daemon)
@@ -430,7 +469,33 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void on_stopped(void *context)
 {
-	uv_stop(context);
+	struct daemon *daemon = context;
+
+	uv_stop(&daemon->loop);
+}
+
+static void on_leave(void *context)
+{
+	struct daemon *daemon = context;
+
+	nc_server_leave(daemon->server);
+}
+
+static void on_stays(void *context)
+{
+	struct daemon *daemon = context;
+
+	nc_upgrade_stay(&daemon->upgrade, "Executions have run for longer than drain_seconds");
+}
+
+/*
+ * The spawner begins the next worker, which goes on where we are: nothing is to be taken down, and
+ * to let a command go would end its input.
+ */
+_Noreturn static void leave(struct daemon *daemon)
+{
+	nc_sandboxes_leave(daemon->server->sandboxes);
+	_exit(NC_EXIT_SELF);
 }
 
 static void watch_signals(struct daemon *daemon)
@@ -488,13 +553,15 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		.head_ms = HEAD_MS,
 		.body_ms = BODY_MS,
 		.idle_ms = IDLE_MS,
-		.context = &daemon->loop,
-		.stopped = on_stopped};
+		.context = daemon,
+		.stopped = on_stopped,
+		.stays = on_stays};
 	struct nc_sandboxes_setup sandboxes = {.image_store_fd = opened->image_store_fd,
 		.max = SANDBOXES_MAX,
 		.max_each = SANDBOXES_MAX,
 		.memory_fd = opened->memory_fd,
-		.inbox_fd = opened->inbox_fd};
+		.inbox_fd = opened->inbox_fd,
+		.registry_fd = opened->registry_fd};
 	struct nc_engine *engine = NULL;
 	int r = nc_engine_new(setup, &engine);
 
@@ -512,7 +579,11 @@ static int serve(struct daemon *daemon, struct nc_start *start, const struct ope
 		watch_signals(daemon);
 		announce(opened);
 		nc_manager_ready(daemon->manager);
+		nc_upgrade_up(&daemon->upgrade);
+		nc_upgrade_watch(&daemon->upgrade, &daemon->loop);
 		(void)uv_run(&daemon->loop, UV_RUN_DEFAULT);
+		if (daemon->server->leaves)
+			leave(daemon);
 	}
 	nc_engine_stop(engine);
 	nc_sandboxes_free(server.sandboxes);
@@ -576,7 +647,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 	const struct nc_config *config, struct nacre_err *err)
 {
 	static struct daemon daemon;
-	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd};
+	const int stores[] = {start->cache_fd, start->environments.store_fd, opened->snapshots_fd,
+		opened->registry_fd};
 	const int readable[] = {opened->config_fd, opened->serve_fd, opened->image_store_fd};
 	struct nc_engine_setup setup;
 	int abi, r;
@@ -596,6 +668,8 @@ static int run_as_worker(struct nc_start *start, struct opened *opened,
 			NC_LOG_TEXT("reason", nc_errno_text(errno)));
 	opened->manager.statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	daemon.manager = &opened->manager;
+	daemon.upgrade = (struct nc_upgrade_watch){
+		.fd = opened->upgrade.next[1], .leave = on_leave, .context = &daemon};
 	setup.loop = &daemon.loop;
 	setup.threads = true;
 	setup.warm = !arg_no_warm;
@@ -669,16 +743,20 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		.tally_fd = -EBADF,
 		.image_store_fd = -EBADF,
 		.snapshots_fd = -EBADF,
+		.registry_fd = -EBADF,
 		.config_fd = -EBADF,
 		.guard_fd = -EBADF,
 		.memory_fd = -EBADF,
 		.inbox_fd = -EBADF,
 		.tls_fd = -EBADF,
+		.upgrade = {.next = {-EBADF, -EBADF}, .now = {-EBADF, -EBADF}, .exe_fd = -EBADF},
 		.manager = {.fd = -EBADF, .statm_fd = -EBADF}};
 	int code, r;
 
 	(void)n_words, (void)words;
 	nc_start_init(&start, say);
+	if (arg_speaks)
+		return nc_upgrade_speak();
 	start.kept = true;
 	nc_server_log(cli->config);
 	if (nc_heirs_find(&heirs)) {
@@ -689,7 +767,11 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		/* in the order in which the spawner has them, whatever the file says by now */
 		if (nc_binds_read(getenv(BINDS_VARIABLE) ?: "", &opened.binds) < 0)
 			opened.binds = (struct nc_binds){0};
-		nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
+		if (nc_upgrade_is_new())
+			nc_log(NC_LOG_INFO, "A new version of the daemon begins",
+				NC_LOG_TEXT("version", NACRE_VERSION));
+		else
+			nc_log(NC_LOG_ERROR, "The daemon has died and is started again");
 		r = check_found(cli->config, err);
 		if (r == 0)
 			r = nc_start_resume(&start, &args, cli->config, &heirs, err);
@@ -700,8 +782,14 @@ static int run(const struct nc_cli *cli, int n_words, char **words, struct nacre
 		r = choose_state(err);
 		if (r == 0)
 			r = open_listeners(&opened, err);
-		if (r == 0 && !arg_no_respawn && !nc_respawn(&opened.guard_fd, &code))
+		if (r == 0)
+			r = open_registry(&opened, err);
+		if (r == 0 && !arg_no_respawn)
+			r = nc_upgrade_init(&opened.upgrade, err);
+		if (r == 0 && !arg_no_respawn &&
+			!nc_respawn(&opened.upgrade, &opened.guard_fd, &code))
 			return code;
+		nc_upgrade_leave_to_parent(&opened.upgrade);
 		if (r == 0)
 			r = begin(&start, &opened, cli->config, err);
 	}

@@ -480,6 +480,11 @@ void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void
 	nc_hub_on_lost(engine->hub, lost, context);
 }
 
+bool nc_engine_is_behind(const struct nc_engine *engine)
+{
+	return nc_hub_is_behind(engine->hub);
+}
+
 bool nc_engine_records(const struct nc_engine *engine)
 {
 	return engine->chronicle && nc_chronicle_is_up(engine->chronicle);

@@ -122,6 +122,9 @@ void nc_engine_reconfigure(
 /* lost follows when the spawner has died: nothing can be executed any more. */
 void nc_engine_watch(struct nc_engine *engine, void (*lost)(void *context), void *context);
 
+/* Whether what was asked of boxes waits to be taken, and would die with us. */
+bool nc_engine_is_behind(const struct nc_engine *engine);
+
 /* Whether somebody records now what is executed; whether one is there, answering or not. */
 bool nc_engine_records(const struct nc_engine *engine);
 bool nc_engine_has_recorder(const struct nc_engine *engine);

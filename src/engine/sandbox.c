@@ -176,7 +176,7 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		r = set_limits(sandbox, err);
 	sandbox->spec.network.secrets.handed_over = placeholders != NULL;
 	/* one that is there lives on without a network that has died */
-	if (r == 0 && (!placeholders || nc_network_is_up(engine->network)))
+	if (r == 0 && !sandbox->stranded && (!placeholders || nc_network_is_up(engine->network)))
 		r = nc_access_new(engine->network, sandbox->terms, sandbox->tenant,
 			&sandbox->spec.network, &sandbox->access, err);
 	if (r < 0)
@@ -254,7 +254,11 @@ void nc_sandbox_gone(struct nc_sandbox *sandbox)
 	nc_processes_lose(sandbox);
 	if (all->gate.release)
 		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits);
-	note(sandbox, "sandbox.gone");
+	/* a worker that has lost its spawner, and the one that has begun meanwhile, know of it both
+	 */
+	if (!all->registry || !nc_registry_was_taken(all->registry, sandbox->id))
+		note(sandbox, "sandbox.gone");
+	nc_sandbox_unregister(sandbox);
 	answer_stats(sandbox, NULL);
 	nc_sandbox_free(sandbox);
 }
@@ -298,36 +302,60 @@ static void on_printed(void *context, enum nc_stream stream, const char *data, s
 
 static void begin_next(struct nc_sandboxes *all);
 
+/* There is none, for what happened to it. */
+static void fail(struct nc_sandbox *sandbox)
+{
+	struct nacre_err err = sandbox->trouble;
+
+	if (err.code == 0)
+		nc_err_set(&err, -ECANCELED, "It was destroyed while it was made");
+	nc_hub_drop(sandbox->all->hub, sandbox->box_id);
+	tell_made(sandbox, &err);
+	nc_sandbox_gone(sandbox);
+}
+
+/* Its box is there, and it is written down. */
+static void finish(struct nc_sandbox *sandbox)
+{
+	if (sandbox->trouble.code < 0 || sandbox->ends) {
+		fail(sandbox);
+		return;
+	}
+	sandbox->lives = true;
+	sandbox->used_ns = nc_clock_ns();
+	nc_sandbox_save(sandbox);
+	tell_made(sandbox, NULL);
+}
+
 static void on_made(void *context, const struct nc_box_end *end, uint64_t output_bytes,
 	const struct nacre_err *failure)
 {
 	struct nc_sandbox *sandbox = context;
 	struct nc_sandboxes *all = sandbox->all;
-	struct nacre_err err = {0};
 
 	(void)output_bytes;
 	sandbox->making = NULL;
 	nc_buf_done(&sandbox->files);
 	if (failure)
-		err = *failure;
-	else if (sandbox->trouble.code < 0)
-		err = sandbox->trouble;
-	else if (!end->stays || end->code != 0)
-		nc_err_set(&err, -EIO, "The box ended while it was made");
-	if (err.code < 0 || sandbox->ends) {
-		if (sandbox->ends && err.code == 0)
-			nc_err_set(&err, -ECANCELED, "It was destroyed while it was made");
-		nc_hub_drop(all->hub, sandbox->box_id);
-		tell_made(sandbox, &err);
-		nc_sandbox_gone(sandbox);
-	} else {
-		sandbox->lives = true;
-		sandbox->filling = *sandbox->spec.snapshot;
-		sandbox->used_ns = nc_clock_ns();
-		nc_sandbox_save(sandbox);
-		tell_made(sandbox, NULL);
-	}
+		sandbox->trouble = *failure;
+	else if (sandbox->trouble.code == 0 && (!end->stays || end->code != 0))
+		nc_err_set(&sandbox->trouble, -EIO, "The box ended while it was made");
+	sandbox->built = true;
+	if (!sandbox->writing || sandbox->trouble.code < 0)
+		finish(sandbox);
 	begin_next(all);
+}
+
+void nc_sandbox_written(void *context, int error)
+{
+	struct nc_sandbox *sandbox = context;
+
+	sandbox->writing = false;
+	if (error < 0 && sandbox->trouble.code == 0)
+		nc_err_set(&sandbox->trouble, error == -ENOSPC || error == -EDQUOT ? -ENOSPC : -EIO,
+			"Write the sandbox down: %s", nc_errno_text(error));
+	if (sandbox->built)
+		finish(sandbox);
 }
 
 void nc_sandbox_filled(struct nc_sandbox *sandbox)
@@ -335,6 +363,7 @@ void nc_sandbox_filled(struct nc_sandbox *sandbox)
 	sandbox->filling = false;
 	nc_sandbox_restored(sandbox);
 	nc_sandbox_save(sandbox);
+	nc_sandbox_register(sandbox);
 }
 
 static int show_binds(
@@ -491,9 +520,8 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 		r = nc_err_set(err, -EIO, "Make an id");
 	if (r == 0)
 		r = nc_sandbox_settle(sandbox, NULL, err);
-	sandbox->deadline_ns =
-		nc_clock_ns() +
-		nc_named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS) * NC_NS_PER_MS;
+	nc_sandbox_set_deadline(sandbox, nc_named_or(&sandbox->spec.life_ms, NC_SANDBOX_LIFE_MS));
+	sandbox->filling = *sandbox->spec.snapshot;
 	if (r == 0 && all->gate.admit)
 		r = all->gate.admit(all->gate.context, tenant, &sandbox->limits, err);
 	if (r < 0) {
@@ -501,10 +529,12 @@ int nc_sandbox_create(struct nc_sandboxes *all, const char *tenant, bool trusted
 		return r;
 	}
 	r = nc_sandbox_keep(sandbox);
-	sandbox->unborn = r == 0 && making_of(all, tenant) >= BIRTHS_EACH;
 	if (r < 0)
 		nc_err_errno(err, r, "Make the sandbox");
-	else if (!sandbox->unborn)
+	else
+		r = nc_sandbox_write(sandbox, err);
+	sandbox->unborn = r == 0 && making_of(all, tenant) >= BIRTHS_EACH;
+	if (r == 0 && !sandbox->unborn)
 		r = start(sandbox, err);
 	nc_sandbox_enlist(sandbox);
 	if (r < 0)
@@ -571,7 +601,9 @@ const char *nc_sandbox_id(const struct nc_sandbox *sandbox)
 
 const char *nc_sandbox_state(const struct nc_sandbox *sandbox)
 {
-	return sandbox->paused ? "paused" : sandbox->lives ? "running" : "starting";
+	return sandbox->paused			      ? "paused"
+	       : sandbox->lives && !sandbox->recalled ? "running"
+						      : "starting";
 }
 
 const struct nc_terms *nc_sandbox_terms(const struct nc_sandbox *sandbox)
@@ -640,13 +672,25 @@ void nc_sandbox_destroy(struct nc_sandbox *sandbox)
 	nc_hub_drop(sandbox->all->hub, sandbox->box_id); /* and its end is told */
 }
 
+uint64_t nc_sandbox_expires(const struct nc_sandbox *sandbox)
+{
+	return nc_clock_real_ns() / NC_NS_PER_S + (uint64_t)seconds_left(sandbox);
+}
+
+void nc_sandbox_set_deadline(struct nc_sandbox *sandbox, uint64_t life_ms)
+{
+	sandbox->deadline_ns = nc_clock_ns() + life_ms * NC_NS_PER_MS;
+	sandbox->expires_s = nc_sandbox_expires(sandbox);
+}
+
 int nc_sandbox_extend(struct nc_sandbox *sandbox, uint64_t seconds, struct nacre_err *err)
 {
 	if (seconds == 0 || seconds * 1000 > NC_SANDBOX_LIFE_MAX_MS)
 		return nc_err_set(err, -EINVAL, "timeout: expected 1 to %u seconds",
 			NC_SANDBOX_LIFE_MAX_MS / 1000);
-	sandbox->deadline_ns = nc_clock_ns() + seconds * NC_NS_PER_S;
+	nc_sandbox_set_deadline(sandbox, seconds * 1000);
 	nc_sandbox_save(sandbox);
+	nc_sandbox_register(sandbox);
 	return 0;
 }
 
@@ -682,6 +726,7 @@ int nc_sandbox_network(struct nc_sandbox *sandbox, bool trusted, json_t *body,
 	}
 	nc_sandbox_take_network(sandbox, &fresh, body);
 	nc_sandbox_save(sandbox);
+	nc_sandbox_register(sandbox);
 	return 0;
 }
 
@@ -701,6 +746,7 @@ int64_t nc_sandbox_pause(struct nc_sandbox *sandbox, bool paused, bool must, str
 	sandbox->paused = paused;
 	sandbox->used_ns = nc_clock_ns();
 	nc_sandbox_save(sandbox);
+	nc_sandbox_register(sandbox);
 	return ticket;
 }
 
@@ -710,6 +756,7 @@ static void take_back(struct nc_sandbox *sandbox)
 	sandbox->paused = !sandbox->paused;
 	note(sandbox, sandbox->paused ? "sandbox.not-resumed" : "sandbox.not-paused");
 	nc_sandbox_save(sandbox);
+	nc_sandbox_register(sandbox);
 	if (sandbox->must_pause)
 		nc_sandbox_destroy(sandbox);
 }
@@ -771,12 +818,21 @@ static void on_told(void *context, const struct nc_box_now *now)
 	answer_stats(sandbox, stats);
 }
 
+/* Its box is: somebody may still wait for it to be written down. */
+static void vanish(struct nc_sandbox *sandbox)
+{
+	if (sandbox->writing && sandbox->built)
+		fail(sandbox);
+	else
+		nc_sandbox_gone(sandbox);
+}
+
 static void on_gone(void *context, uint64_t box_id)
 {
 	struct nc_sandbox *sandbox = find_box(context, box_id);
 
 	if (sandbox)
-		nc_sandbox_gone(sandbox);
+		vanish(sandbox);
 }
 
 /* What it held is gone with it. */
@@ -787,7 +843,7 @@ static void on_lost(void *context, unsigned int holder)
 	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
 		next = s->next;
 		if (nc_hub_holder_of(s->box_id) == holder)
-			nc_sandbox_gone(s);
+			vanish(s);
 	}
 }
 
@@ -795,6 +851,9 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 {
 	uint64_t now = nc_clock_ns();
 
+	if (all->registry)
+		nc_registry_tick(all->registry);
+	nc_sandboxes_bury(all);
 	for (struct nc_sandbox *s = all->list; s; s = s->next) {
 		uint64_t idle_ns = s->spec.idle_ms.value * NC_NS_PER_MS;
 
@@ -833,15 +892,19 @@ int nc_sandboxes_new(const struct nc_sandboxes_setup *setup, struct nc_sandboxes
 
 	if (r == 0 && setup->memory_fd >= 0)
 		r = nc_ledger_open(setup->memory_fd, setup->inbox_fd, &all->ledger);
+	if (r == 0 && setup->registry_fd >= 0)
+		r = nc_registry_new(nc_engine_setup(setup->engine)->loop, setup->registry_fd,
+			nc_engine_setup(setup->engine)->say, &all->registry);
 	if (r < 0) {
+		if (all)
+			nc_ledger_free(all->ledger);
 		free(all);
 		return r;
 	}
 	all->setup = *setup;
 	all->hub = nc_engine_hub(setup->engine);
 	nc_hub_watch(all->hub, &watch);
-	if (all->ledger)
-		nc_sandboxes_recall(all);
+	nc_sandboxes_recall(all);
 	*ret_sandboxes = all;
 	return 0;
 }
@@ -857,6 +920,14 @@ void nc_sandboxes_end(struct nc_sandboxes *all, bool lost)
 	}
 }
 
+void nc_sandboxes_leave(struct nc_sandboxes *all)
+{
+	for (struct nc_sandbox *s = all->list; s; s = s->next)
+		if (s->lives)
+			nc_sandbox_save(s);
+	nc_registry_free(take_ptr(all->registry));
+}
+
 void nc_sandboxes_free(struct nc_sandboxes *all)
 {
 	static const struct nc_hub_watch nobody;
@@ -865,8 +936,11 @@ void nc_sandboxes_free(struct nc_sandboxes *all)
 		return;
 	nc_hub_watch(all->hub, &nobody);
 	nc_file_tasks_forget(all, NULL);
+	nc_sandboxes_forget_stranded(all);
+	nc_registry_free(all->registry);
 	nc_ledger_free(all->ledger);
-	all->ledger = NULL; /* what is written there is the next worker's */
+	all->registry = NULL; /* what is written there is the next worker's */
+	all->ledger = NULL;
 	while (all->list) {
 		struct nc_sandbox *sandbox = all->list;
 

@@ -24,6 +24,8 @@ struct nc_sandboxes_setup {
 	/* in which they are written down for the next worker (nc_ledger_make), or -EBADF: then they
 	 * end with this one */
 	int memory_fd, inbox_fd;
+	/* a directory of ours alone, in which they are written down on disk; or -EBADF */
+	int registry_fd;
 };
 
 /* Takes up what the worker before has left, which runs the loop. */
@@ -55,6 +57,9 @@ void nc_sandboxes_end(struct nc_sandboxes *sandboxes, bool lost);
 /* Before the engine's. Those that are kept live on. Accepts NULL. */
 void nc_sandboxes_free(struct nc_sandboxes *sandboxes);
 
+/* Writes down what has not been yet: this worker ends, and they live on. */
+void nc_sandboxes_leave(struct nc_sandboxes *sandboxes);
+
 /* To be called about once a second. */
 void nc_sandboxes_tick(struct nc_sandboxes *sandboxes);
 
@@ -85,6 +90,9 @@ void nc_sandboxes_forget(struct nc_sandboxes *sandboxes, const void *context);
 /* tenant NULL: whosever. NULL: there is none. */
 struct nc_sandbox *nc_sandbox_find(
 	const struct nc_sandboxes *sandboxes, const char *tenant, const char *id);
+
+/* Whether the daemon before had it in a holder that may still come. */
+bool nc_sandboxes_await(const struct nc_sandboxes *sandboxes, const char *tenant, const char *id);
 
 /* Calls back for each of the tenant's, the oldest first, until that returns false. */
 void nc_sandboxes_visit(const struct nc_sandboxes *sandboxes, const char *tenant,

@@ -17,19 +17,22 @@
 #include "engine/sandbox_parts.h"
 #include "engine/work.h"
 
+/* So long after our beginning a holder may come with what the daemon before has left in it. */
+#define HOLDERS_NS (30 * NC_NS_PER_S)
+
 /* ---- writing ---- */
 
 static json_t *note_of(const struct nc_sandbox *sandbox)
 {
 	return json_pack(
-		"{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:i, s:o}",
+		"{s:s, s:s, s:s, s:s, s:O, s:O?, s:b, s:I, s:b, s:b, s:b, s:I, s:I, s:I, s:i, s:o}",
 		"kind", "sandbox", "id", sandbox->id, "tenant", sandbox->tenant, "created",
 		sandbox->created, "spec", sandbox->spec.source, "network", sandbox->network,
 		"trusted", sandbox->spec.network.trusted, "box", (json_int_t)sandbox->box_id,
 		"lives", sandbox->lives && !sandbox->filling, "ends", sandbox->ends, "paused",
-		sandbox->paused, "deadline", (json_int_t)sandbox->deadline_ns, "used",
-		(json_int_t)sandbox->used_ns, "decoys", (int)sandbox->decoys_lost, "placeholders",
-		nc_access_placeholders(sandbox->access));
+		sandbox->paused, "deadline", (json_int_t)sandbox->deadline_ns, "expires",
+		(json_int_t)sandbox->expires_s, "used", (json_int_t)sandbox->used_ns, "decoys",
+		(int)sandbox->decoys_lost, "placeholders", nc_access_placeholders(sandbox->access));
 }
 
 void nc_sandbox_save(struct nc_sandbox *sandbox)
@@ -151,17 +154,35 @@ static int read_spec(struct nc_sandbox *sandbox, const json_t *note)
 	return r;
 }
 
-static void recall_sandbox(void *context, uint32_t page, const json_t *note)
+/* It is ended with its box, which nobody knows now. */
+static void refuse(struct nc_sandbox *sandbox, struct nacre_err *err)
 {
-	struct nc_sandboxes *all = context;
-	struct nc_sandbox *sandbox =
-		nc_streq(text_of(note, "kind"), "sandbox") ? calloc(1, sizeof(*sandbox)) : NULL;
+	struct nc_sandboxes *all = sandbox->all;
+	const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
+
+	nc_engine_note(all->setup.engine, "sandbox.gone",
+		json_pack("{s:s, s:s, s:s}", "id", sandbox->id, "tenant", sandbox->tenant, "error",
+			err->message));
+	(void)nc_err_wrap(err, "A sandbox of the daemon before is ended");
+	if (setup->say)
+		setup->say(err->message);
+	nc_sandbox_unregister(sandbox);
+	nc_sandbox_free(sandbox);
+}
+
+struct nc_sandbox *nc_sandbox_recall(
+	struct nc_sandboxes *all, uint32_t page, const json_t *note, bool stranded)
+{
+	struct nc_sandbox *sandbox = calloc(1, sizeof(*sandbox));
+	const json_t *placeholders = stranded ? NULL : json_object_get(note, "placeholders");
 	struct nacre_err err = {0};
 
 	if (!sandbox)
-		return;
+		return NULL;
 	sandbox->all = all;
 	sandbox->page = page;
+	sandbox->recalled = true;
+	sandbox->stranded = stranded;
 	(void)snprintf(sandbox->id, sizeof(sandbox->id), "%s", text_of(note, "id"));
 	(void)snprintf(sandbox->tenant, sizeof(sandbox->tenant), "%s", text_of(note, "tenant"));
 	(void)snprintf(sandbox->created, sizeof(sandbox->created), "%s", text_of(note, "created"));
@@ -169,23 +190,26 @@ static void recall_sandbox(void *context, uint32_t page, const json_t *note)
 	sandbox->lives = flag_of(note, "lives");
 	sandbox->ends = flag_of(note, "ends");
 	sandbox->paused = flag_of(note, "paused");
+	sandbox->expires_s = number_of(note, "expires");
 	sandbox->decoys_lost = (unsigned int)number_of(note, "decoys");
-	if (read_spec(sandbox, note) < 0 ||
-		nc_sandbox_settle(sandbox, json_object_get(note, "placeholders"), &err) < 0) {
-		const struct nc_engine_setup *setup = nc_engine_setup(all->setup.engine);
-
-		nc_engine_note(all->setup.engine, "sandbox.gone",
-			json_pack("{s:s, s:s, s:s}", "id", sandbox->id, "tenant", sandbox->tenant,
-				"error", err.message));
-		(void)nc_err_wrap(&err, "A sandbox of the daemon before is ended");
-		if (setup->say)
-			setup->say(err.message);
-		nc_sandbox_free(sandbox); /* and its box, which nobody knows now */
-		return;
+	if (read_spec(sandbox, note) < 0)
+		nc_err_set(&err, -EINVAL, "What was asked of it cannot be read");
+	if (err.code < 0 || nc_sandbox_settle(sandbox, placeholders, &err) < 0) {
+		refuse(sandbox, &err);
+		return NULL;
 	}
 	sandbox->deadline_ns = number_of(note, "deadline");
+	if (sandbox->expires_s == 0) /* it is of a daemon that did not write it down */
+		sandbox->expires_s = nc_sandbox_expires(sandbox);
 	sandbox->saved_ns = sandbox->used_ns = number_of(note, "used");
 	nc_sandbox_enlist(sandbox);
+	return sandbox;
+}
+
+static void recall_sandbox(void *context, uint32_t page, const json_t *note)
+{
+	if (nc_streq(text_of(note, "kind"), "sandbox"))
+		(void)nc_sandbox_recall(context, page, note, false);
 }
 
 static int read_end(struct nc_process *process, const char *text)
@@ -302,6 +326,8 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 
 	while (s && s->box_id != home)
 		s = s->next;
+	if (!s)
+		s = nc_sandbox_unstrand(all, home);
 	if (!s || !all->ledger) {
 		nc_hub_drop(all->hub, adoption->id);
 		return;
@@ -319,31 +345,54 @@ void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption)
 	}
 }
 
-/* All that is still there has been told of: the rest is gone. */
-static void bury(struct nc_sandboxes *all)
+bool nc_sandboxes_is_decided(const struct nc_sandboxes *all, uint64_t box_id)
+{
+	unsigned int holder = nc_hub_holder_of(box_id);
+
+	return holder == 0 || nc_hub_is_settled(all->hub, holder) ||
+	       nc_clock_ns() >= all->patience_ns;
+}
+
+static void decide(struct nc_sandbox *sandbox)
+{
+	const struct nc_sandboxes *all = sandbox->all;
+
+	sandbox->recalled = false;
+	for (struct nc_process *p = sandbox->processes; p; p = p->next)
+		if (p->awaited)
+			nc_process_lose(p);
+	/* nobody was told that it is made, or somebody that it is destroyed */
+	sandbox->ends = sandbox->ends || !sandbox->lives;
+	if (!sandbox->adopted)
+		nc_sandbox_gone(sandbox);
+	else if (sandbox->ends)
+		nc_hub_drop(all->hub, sandbox->box_id);
+	else /* the one before may have died before it could say so */
+		(void)nc_hub_freeze(all->hub, sandbox->box_id, sandbox->paused);
+}
+
+void nc_sandboxes_bury(struct nc_sandboxes *all)
 {
 	for (struct nc_sandbox *next, *s = all->list; s; s = next) {
 		next = s->next;
-		for (struct nc_process *p = s->processes; p; p = p->next)
-			if (p->awaited)
-				nc_process_lose(p);
-		/* nobody was told that it is made, or somebody that it is destroyed */
-		s->ends = s->ends || !s->lives;
-		if (!s->adopted)
-			nc_sandbox_gone(s);
-		else if (s->ends)
-			nc_hub_drop(all->hub, s->box_id);
-		else /* the one before may have died before it could say so */
-			(void)nc_hub_freeze(all->hub, s->box_id, s->paused);
+		if (s->recalled && nc_sandboxes_is_decided(all, s->box_id))
+			decide(s);
 	}
+	nc_sandboxes_bury_stranded(all);
+	nc_sandboxes_say_lost(all);
 }
 
 void nc_sandboxes_recall(struct nc_sandboxes *all)
 {
 	uv_loop_t *loop = nc_engine_setup(all->setup.engine)->loop;
 
-	nc_ledger_visit(all->ledger, recall_sandbox, all);
-	nc_ledger_visit(all->ledger, recall_process, all);
+	all->patience_ns = nc_clock_ns() + HOLDERS_NS;
+	if (all->ledger) {
+		nc_ledger_visit(all->ledger, recall_sandbox, all);
+		nc_ledger_visit(all->ledger, recall_process, all);
+	}
+	if (all->registry)
+		nc_sandboxes_find_stranded(all);
 	/* now, since those that are adopted look themselves */
 	for (const struct nc_sandbox *s = all->list; s; s = s->next)
 		for (struct nc_process *p = s->processes; p; p = p->next)
@@ -351,5 +400,5 @@ void nc_sandboxes_recall(struct nc_sandboxes *all)
 				nc_process_unlooked(p);
 	while (nc_hub_unadopted(all->hub) > 0)
 		(void)uv_run(loop, UV_RUN_ONCE);
-	bury(all);
+	nc_sandboxes_bury(all);
 }

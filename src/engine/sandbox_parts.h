@@ -7,6 +7,7 @@
 #include "engine/access.h"
 #include "engine/ledger.h"
 #include "engine/output.h"
+#include "engine/registry.h"
 #include "engine/sandbox.h"
 #include "engine/sandbox_spec.h"
 #include "policy/book.h"
@@ -86,9 +87,14 @@ struct nc_sandbox {
 	bool must_pause; /* or is ended */
 	bool filling;	 /* with the files of its snapshot: nobody was told of it yet */
 	bool adopted;	 /* it is there, or was made by this worker */
+	bool writing;	 /* it is being written down, and nobody was told of it yet */
+	bool built;	 /* its box is there */
+	bool recalled;	 /* of a worker before; whether it is there is not known yet */
+	bool stranded;	 /* of a daemon before: only its record told of it */
 	uint32_t page;	 /* of the ledger; 0: none */
 	char created[NC_CLOCK_STAMP_SIZE];
 	uint64_t deadline_ns, used_ns; /* on the monotonic clock */
+	uint64_t expires_s;	       /* the deadline for others, in seconds since 1970 */
 	uint64_t saved_ns;	       /* used_ns as the next worker would know it */
 	struct nc_process *processes;  /* the newest first */
 	size_t n_running, n_tasks;
@@ -100,7 +106,11 @@ struct nc_sandbox {
 struct nc_sandboxes {
 	struct nc_sandboxes_setup setup;
 	struct nc_hub *hub;
-	struct nc_ledger *ledger; /* NULL: they end with this worker */
+	struct nc_ledger *ledger;     /* NULL: they end with this worker */
+	struct nc_registry *registry; /* NULL: they are not written down */
+	uint64_t patience_ns;	      /* until then holders of those before may come */
+	struct nc_stranded *stranded; /* on disk, and their holders have not come */
+	size_t lost;		      /* whose records were found, and nothing else; to be said */
 	struct nc_sandbox *list;
 	size_t count;
 	struct nc_file_task *tasks; /* work on files that is under way */
@@ -142,6 +152,44 @@ int nc_process_keep(struct nc_process *process);
 
 /* Takes up what the worker before has left. */
 void nc_sandboxes_recall(struct nc_sandboxes *sandboxes);
+
+/* One that is described by a page of the ledger or, stranded, by its record (page 0). NULL: it
+ * cannot go on, which is said. */
+struct nc_sandbox *nc_sandbox_recall(
+	struct nc_sandboxes *sandboxes, uint32_t page, const json_t *note, bool stranded);
+
+/* Of those before, whoever is known to be gone is; and whose holder may still come, is waited for.
+ */
+void nc_sandboxes_bury(struct nc_sandboxes *sandboxes);
+
+/* On disk (sandbox_registry.c): a new one, of which nobody is told before; nc_sandbox_written
+ * follows. -ENOSPC with err. */
+int nc_sandbox_write(struct nc_sandbox *sandbox, struct nacre_err *err);
+void nc_sandbox_written(void *context, int error);
+
+/* As it is now. */
+void nc_sandbox_register(struct nc_sandbox *sandbox);
+void nc_sandbox_unregister(const struct nc_sandbox *sandbox);
+
+/* What the daemon before has left on disk, and the ledger does not know: it waits for its holder.
+ */
+void nc_sandboxes_find_stranded(struct nc_sandboxes *sandboxes);
+
+/* Its holder is there with its box. NULL: there is no such one, or it cannot go on, which is said.
+ */
+struct nc_sandbox *nc_sandbox_unstrand(struct nc_sandboxes *sandboxes, uint64_t box_id);
+
+/* Whose holders do not have them are lost; nobody waits any more; and how many they were. */
+void nc_sandboxes_bury_stranded(struct nc_sandboxes *sandboxes);
+void nc_sandboxes_forget_stranded(struct nc_sandboxes *sandboxes);
+void nc_sandboxes_say_lost(struct nc_sandboxes *sandboxes);
+
+/* Whether the holder of the box has told of all that is there, or is not waited for any more. */
+bool nc_sandboxes_is_decided(const struct nc_sandboxes *sandboxes, uint64_t box_id);
+
+/* Its deadline as others know it; it ends so many milliseconds from now. */
+uint64_t nc_sandbox_expires(const struct nc_sandbox *sandbox);
+void nc_sandbox_set_deadline(struct nc_sandbox *sandbox, uint64_t life_ms);
 void nc_sandboxes_adopted(void *context, struct nc_adoption *adoption);
 
 /* Empty, with an id if it is new. NULL: no memory. */

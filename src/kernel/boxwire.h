@@ -86,7 +86,7 @@ enum nc_box_message {
 #define NC_BOX_BINDS_MAX 16U
 #define NC_BOX_LAYERS_MAX 2U
 /* Descriptors that each worker finds from 4 on, after its socket, when it is started again. */
-#define NC_WORKER_HEIRS_MAX 48
+#define NC_WORKER_HEIRS_MAX 56
 /* Neutral boxes that may be asked for ahead of need. */
 #define NC_BOX_READY_MAX 256U
 

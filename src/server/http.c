@@ -928,6 +928,20 @@ void nc_http_drain(struct nc_http *http)
 			(void)shutdown(link->fd, SHUT_RDWR);
 }
 
+size_t nc_http_busy(const struct nc_http *http)
+{
+	size_t n = 0;
+
+	for (const struct nc_link *link = http->links.first; link; link = link->next)
+		n += link->exchange != NULL;
+	return n;
+}
+
+void nc_http_close_behind(struct nc_http *http, bool closes)
+{
+	http->drains = closes;
+}
+
 size_t nc_http_connections(const struct nc_http *http)
 {
 	return http->links.count;

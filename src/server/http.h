@@ -142,6 +142,10 @@ void nc_http_drain(struct nc_http *http);
 size_t nc_http_connections(const struct nc_http *http);
 /* Requests that are not answered yet. */
 size_t nc_http_open(const struct nc_http *http);
+/* Connections on which a request or its reply is on its way. */
+size_t nc_http_busy(const struct nc_http *http);
+/* From now on every reply closes its connection; or not any more. */
+void nc_http_close_behind(struct nc_http *http, bool closes);
 
 /* ---- an exchange ---- */
 

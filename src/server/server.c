@@ -41,6 +41,10 @@
 #define NOTHING_MAX 64U
 /* After that what still runs is cancelled, and has so long to be settled. */
 #define CANCELLED_NS (10 * NC_NS_PER_S)
+/* Leaving: without a request on its way for so long we go; what is on its way when no execution
+ * runs any more (a command of a sandbox, a stream) is waited for so long. */
+#define QUIET_NS (100 * NC_NS_PER_MS)
+#define LINGER_NS (2 * NC_NS_PER_S)
 /* Without a spawner there is only to answer. */
 #define LAST_NS (2 * NC_NS_PER_S)
 
@@ -278,6 +282,50 @@ static void end_drain(struct nc_server *server)
 	server->setup.stopped(server->setup.context);
 }
 
+static void on_tick(uv_timer_t *timer);
+
+static int listen_again(struct nc_server *server)
+{
+	const struct nc_server_setup *setup = &server->setup;
+
+	return nc_listeners_new(setup->loop, setup->listen_fds, setup->n_listen_fds, server->http,
+		setup->tls, &server->listeners);
+}
+
+static void stay(struct nc_server *server)
+{
+	server->leaves = false;
+	nc_http_close_behind(server->http, false);
+	if (listen_again(server) < 0)
+		nc_log(NC_LOG_ERROR, "Out of memory: nobody is listened to");
+	(void)uv_timer_start(server->tick, on_tick, TICK_MS, TICK_MS);
+	server->setup.stays(server->setup.context);
+}
+
+/* Whether all that was said to others has reached them. */
+static bool is_heard(const struct nc_server *server)
+{
+	return !nc_engine_is_behind(server->setup.engine) &&
+	       nc_engine_has_room(server->setup.engine);
+}
+
+static void end_leave(struct nc_server *server)
+{
+	const uint64_t now = nc_clock_ns();
+
+	if (nc_jobs_open(server->jobs) > 0)
+		server->open_ns = now;
+	if (nc_http_busy(server->http) > 0 || !is_heard(server))
+		server->busy_ns = now;
+	if (now - server->open_ns >= LINGER_NS ||
+		(server->open_ns != now && now - server->busy_ns >= QUIET_NS)) {
+		(void)uv_timer_stop(server->tick);
+		server->setup.stopped(server->setup.context);
+	} else if (now >= server->drain_until_ns) {
+		stay(server);
+	}
+}
+
 /*
  * What many clients at once have taken lies free between what is kept, where free() returns nothing
  * to the system: it goes back once nobody has asked for a while.
@@ -327,6 +375,10 @@ static void on_tick(uv_timer_t *timer)
 		end_drain(server);
 		return;
 	}
+	if (server->leaves) {
+		end_leave(server);
+		return;
+	}
 	nc_listeners_tick(server->listeners);
 	if (server->setup.tls)
 		nc_tls_tick(server->setup.tls);
@@ -340,12 +392,30 @@ void nc_server_drain(struct nc_server *server)
 	if (server->drains)
 		return;
 	server->drains = true;
+	server->leaves = false;
 	server->drain_until_ns =
 		nc_clock_ns() + server->config->serve.drain_seconds.number * NC_NS_PER_S;
 	nc_log(NC_LOG_INFO, "Stopping",
 		NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)));
 	nc_sockets_close(server);
 	nc_http_drain(server->http);
+	(void)uv_timer_start(server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
+}
+
+void nc_server_leave(struct nc_server *server)
+{
+	const uint64_t now = nc_clock_ns();
+
+	if (server->drains)
+		return;
+	server->leaves = true;
+	server->busy_ns = server->open_ns = now;
+	server->drain_until_ns = now + server->config->serve.drain_seconds.number * NC_NS_PER_S;
+	nc_log(NC_LOG_INFO, "Leaving to a new version",
+		NC_LOG_INT("executions", (int64_t)nc_jobs_open(server->jobs)),
+		NC_LOG_INT("sandboxes", (int64_t)nc_sandboxes_count(server->sandboxes)));
+	nc_listeners_free(take_ptr(server->listeners));
+	nc_http_close_behind(server->http, true);
 	(void)uv_timer_start(server->tick, on_tick, DRAIN_TICK_MS, DRAIN_TICK_MS);
 }
 

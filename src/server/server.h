@@ -68,6 +68,7 @@ struct nc_server_setup {
 	unsigned int head_ms, body_ms, idle_ms;
 	void *context;
 	void (*stopped)(void *context); /* once, when nothing is left to be done */
+	void (*stays)(void *context);	/* after nc_server_leave(), if that is not to be */
 };
 
 struct nc_server {
@@ -109,7 +110,9 @@ struct nc_server {
 	unsigned int quiet_ticks;	/* since the last request, while nothing runs */
 	char token[NC_SHA256_HEX_SIZE]; /* for browsers, see server/gate.h */
 	bool drains, cancelled;
-	bool orphaned; /* the spawner has died */
+	bool orphaned;		   /* the spawner has died */
+	bool leaves;		   /* to the next worker, which goes on with the sandboxes */
+	uint64_t busy_ns, open_ns; /* when something was on its way last, and an execution ran */
 };
 
 int nc_server_new(
@@ -120,6 +123,13 @@ void nc_server_free(struct nc_server *server);
 
 /* Finishes what runs, within drain_seconds, and refuses everything new; `stopped` follows. */
 void nc_server_drain(struct nc_server *server);
+
+/*
+ * Finishes executions, within drain_seconds, and takes no connection meanwhile: those wait for the
+ * next worker. `stopped` follows when we can end at once, and sandboxes go on; or `stays`, when all
+ * is as it was.
+ */
+void nc_server_leave(struct nc_server *server);
 
 /* Logs as it says: a daemon tells what it does, unless it was told not to. */
 void nc_server_log(const struct nc_config *config);

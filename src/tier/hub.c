@@ -954,6 +954,14 @@ static void on_holder(void *context, int events)
 	expect(link);
 }
 
+bool nc_hub_is_behind(const struct nc_hub *hub)
+{
+	for (size_t i = 0; i < hub->n_links; i++)
+		if (hub->link[i].poll && hub->link[i].holder->mail.first)
+			return true;
+	return false;
+}
+
 /* Something waits to be taken by it. */
 static void on_mail(void *context)
 {
@@ -1030,6 +1038,12 @@ bool nc_hub_has(const struct nc_hub *hub, unsigned int number)
 bool nc_hub_hears(const struct nc_hub *hub, unsigned int number)
 {
 	return nc_hub_has(hub, number) && hub->link[number].holder->greeted;
+}
+
+bool nc_hub_is_settled(const struct nc_hub *hub, unsigned int number)
+{
+	return nc_hub_has(hub, number) && hub->link[number].holder->greeted &&
+	       hub->link[number].holder->welcome.n_adopted == 0;
 }
 
 void nc_hub_free(struct nc_hub *hub)

@@ -65,6 +65,8 @@ int nc_hub_meet(struct nc_hub *hub, unsigned int number, int fd);
 /* Whether it is there; whether it has greeted us, too. */
 bool nc_hub_has(const struct nc_hub *hub, unsigned int number);
 bool nc_hub_hears(const struct nc_hub *hub, unsigned int number);
+/* It is there, and has told of all that it held before. */
+bool nc_hub_is_settled(const struct nc_hub *hub, unsigned int number);
 
 /* Everything that still runs is told that its holder is gone. Accepts NULL. */
 void nc_hub_free(struct nc_hub *hub);
@@ -106,6 +108,9 @@ uint32_t nc_hub_unadopted(const struct nc_hub *hub);
 
 /* lost follows when the first holder has died, and all its commands with it. */
 void nc_hub_on_lost(struct nc_hub *hub, void (*lost)(void *context), void *context);
+
+/* Whether something waits that a holder has not taken, which dies with us. */
+bool nc_hub_is_behind(const struct nc_hub *hub);
 
 /* A number for a new box, which says who is to hold it; for a command in that box. */
 uint64_t nc_hub_box_id(struct nc_hub *hub, enum nc_tier tier);

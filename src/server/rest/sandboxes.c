@@ -197,9 +197,15 @@ struct nc_sandbox *nc_rest_sandbox(struct nc_server *server, struct nc_exchange 
 	struct nc_sandbox *sandbox =
 		nc_sandbox_find(server->sandboxes, nc_rest_tenant(exchange), exchange->part[0]);
 
-	if (!sandbox)
+	if (!sandbox && nc_sandboxes_await(
+				server->sandboxes, nc_rest_tenant(exchange), exchange->part[0])) {
+		nc_problem(exchange, 503, "unavailable", NULL, "Try again later",
+			"What holds the sandbox has not come back yet");
+		nc_reply_retry(exchange, 1);
+	} else if (!sandbox) {
 		nc_problem(exchange, 404, "no_sandbox", NULL, "Make one: POST /v1/sandboxes",
 			"There is no such sandbox, or not any more");
+	}
 	return sandbox;
 }
 
