@@ -106,6 +106,13 @@ static const struct nc_option options[] = {
 		.text = &arg_request},
 	NC_OPTION_TIER(args),
 	NC_OPTION_TIMEOUT(args),
+	{.name = "user",
+		.value = "USER",
+		.help = "Whose it is in the box: sandbox or root",
+		.text = &args.user},
+	{.name = "writable-root",
+		.help = "Its root can be written to, within --disk",
+		.flag = &args.writable_root},
 	{0},
 };
 
@@ -237,6 +244,10 @@ static int compose(json_t *request, json_t *files, const char *file, char **word
 		r |= set(request, "policy", json_string(arg_policy));
 	if (args.tier)
 		r |= set(request, "tier", json_string(args.tier));
+	if (args.user)
+		r |= set(request, "user", json_string(args.user));
+	if (args.writable_root)
+		r |= set(request, "writable_root", json_true());
 	if (arg_packages)
 		r |= set(request, "packages", packages_json());
 	if (arg_net && !nc_streq(arg_net, "none"))
@@ -256,7 +267,7 @@ static const char *option_of(const char *pointer)
 		{"/inputs", "--input"}, {"/files", "--file"}, {"/env", "--env"},
 		{"/capture", "--capture"}, {"/binds", "--bind"}, {"/packages", "--packages"},
 		{"/policy", "--policy"}, {"/tier", "--tier"}, {"/code", "CODE"},
-		{"/network/allow", "--allow"}};
+		{"/network/allow", "--allow"}, {"/user", "--user"}};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!arg_request && nc_text_after(pointer, names[i][0]))

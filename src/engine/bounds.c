@@ -115,3 +115,19 @@ void nc_bounds_wish(const struct nc_terms *terms, const struct nc_request_limits
 		ret_wish->floor[i] = grade > nc_strength_floor[i] ? grade : nc_strength_floor[i];
 	}
 }
+
+int nc_bounds_check_root(
+	const struct nc_terms *terms, bool user, bool writable_root, struct nacre_err *err)
+{
+	if (user && terms->values.sandbox.root.number == 0)
+		return nc_err_set(err, -EPERM,
+			"user: the policy '%s' has all commands run as the sandbox's user; "
+			"sandbox.root: allow would let them be root of it",
+			terms->policy);
+	if (writable_root && terms->values.sandbox.writable_root.number == 0)
+		return nc_err_set(err, -EPERM,
+			"writable_root: the policy '%s' has the root of sandboxes read-only; "
+			"sandbox.writable_root: allow would let it be written to",
+			terms->policy);
+	return 0;
+}

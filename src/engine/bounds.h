@@ -30,4 +30,11 @@ static inline uint64_t nc_named_or(const struct nc_request_limit *limit, uint64_
 	return limit->given ? limit->value : usual;
 }
 
+/*
+ * Whether a box may have a root of its own (user: it was asked for), and one that can be written
+ * to. -EPERM with err, which names the key of the policy.
+ */
+int nc_bounds_check_root(
+	const struct nc_terms *terms, bool user, bool writable_root, struct nacre_err *err);
+
 #endif

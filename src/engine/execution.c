@@ -549,6 +549,7 @@ static bool can_take(const struct nc_execution *execution)
 {
 	return stage_of(execution)->packs && execution->tier == NC_TIER_CONTAINER &&
 	       !execution->reach && execution->request.binds.count == 0 &&
+	       !execution->request.as_root && !execution->request.writable_root &&
 	       execution->environment.dir_fd < 0 && !execution->retried;
 }
 

@@ -191,6 +191,17 @@ static int check_binds(struct nc_execution *execution)
 	return 0;
 }
 
+static int check_root(struct nc_execution *execution)
+{
+	const struct nc_request *request = &execution->request;
+	struct nacre_err err = {0};
+
+	if (nc_bounds_check_root(execution->terms, request->as_root, request->writable_root, &err) <
+		0)
+		return nc_execution_fail(execution, "blocked", "%s", err.message);
+	return 0;
+}
+
 /* The packages are for the steps of one language, whose environment all steps are shown. */
 static int check_packages(struct nc_execution *execution)
 {
@@ -256,6 +267,8 @@ static const struct need packages = {
 static const struct need network = {
 	"A network needs", "its network needs more than the tier that was named"};
 static const struct need binds = {"Binds need", "its binds need more than the tier that was named"};
+static const struct need root = {
+	"Root of a box needs", "a root of its own needs more than the tier that was named"};
 static const struct need decoys = {
 	"Decoys need", "the policy's decoys need more than the tier that was named"};
 
@@ -269,6 +282,8 @@ static const struct need *find_need(const struct nc_execution *execution)
 		return &network;
 	if (execution->request.binds.count > 0)
 		return &binds;
+	if (execution->request.as_root || execution->request.writable_root)
+		return &root;
 	return nc_decoys_wanted(execution->terms) ? &decoys : NULL;
 }
 
@@ -380,7 +395,9 @@ static void set_limits(struct nc_execution *execution)
 static int check_host(struct nc_execution *execution)
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
-	struct nc_exec_spec exec = {.tier = execution->tier};
+	struct nc_exec_spec exec = {.tier = execution->tier,
+		.users = execution->request.as_root,
+		.writable = execution->request.writable_root};
 	struct nacre_err err = {0};
 
 	if (nc_settle(setup->holder, &execution->wish, &exec, &err) == 0)
@@ -465,6 +482,8 @@ void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study
 		r = check_network(execution);
 	if (r == 0)
 		r = check_binds(execution);
+	if (r == 0)
+		r = check_root(execution);
 	if (r == 0)
 		r = check_ceilings(execution);
 	if (r == 0)

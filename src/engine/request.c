@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/place.h"
 #include "base/text.h"
 #include "config/host.h"
 #include "engine/package.h"
@@ -51,6 +52,16 @@ void nc_read_tier(const struct nc_cursor *c)
 
 	if (chosen >= 0)
 		*(enum nc_tier *)c->target = (enum nc_tier)chosen;
+}
+
+/* In an execution the workspace is the sandbox's, so that nobody else could work there. */
+static void read_user(const struct nc_cursor *c)
+{
+	static const char *const users[] = {NC_SANDBOX_USER, "root"};
+	int chosen = nc_read_choice(c, users, 2);
+
+	if (chosen >= 0)
+		*(bool *)c->target = chosen == 1;
 }
 
 void nc_read_policy(const struct nc_cursor *c)
@@ -714,6 +725,8 @@ static const struct nc_rule request_rules[] = {
 	FIELD("files", read_files, files),
 	FIELD("env", nc_read_env, env),
 	FIELD("tier", nc_read_tier, tier),
+	FIELD("user", read_user, as_root),
+	FIELD("writable_root", nc_read_bool, writable_root),
 	FIELD("limits", nc_read_limits, limits),
 	FIELD("binds", nc_read_binds, binds),
 	FIELD("capture", read_capture, capture),

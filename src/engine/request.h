@@ -124,7 +124,9 @@ struct nc_request {
 	struct nc_request_files files;
 	struct nc_request_pairs labels;
 	struct nc_request_limits limits;
-	enum nc_tier tier;		      /* NC_TIER_MAX: the router chooses */
+	enum nc_tier tier; /* NC_TIER_MAX: the router chooses */
+	bool as_root;	   /* of its box */
+	bool writable_root;
 	char policy[NC_REQUEST_NAME_MAX + 1]; /* "": the usual one */
 	struct nc_request_network network;
 	struct nc_cuts *cuts;  /* that files point to; NULL: none do */

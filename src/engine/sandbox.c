@@ -139,24 +139,6 @@ static int check_tier(
 				 nc_tier_names[tier]);
 }
 
-/* Whether its policy lets it have users, and a root to write to. */
-static int check_root(const struct nc_sandbox *sandbox, struct nacre_err *err)
-{
-	const struct nc_policy_values *values = &sandbox->terms->values;
-
-	if (*sandbox->spec.user && values->sandbox.root.number == 0)
-		return nc_err_set(err, -EPERM,
-			"user: the policy '%s' has all commands run as the sandbox's user; "
-			"sandbox.root: allow would let them be root of it",
-			sandbox->terms->policy);
-	if (sandbox->spec.writable_root && values->sandbox.writable_root.number == 0)
-		return nc_err_set(err, -EPERM,
-			"writable_root: the policy '%s' has the root of sandboxes read-only; "
-			"sandbox.writable_root: allow would let it be written to",
-			sandbox->terms->policy);
-	return 0;
-}
-
 /* Terms, limits and order, from its spec. */
 int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, struct nacre_err *err)
 {
@@ -168,7 +150,8 @@ int nc_sandbox_settle(struct nc_sandbox *sandbox, const json_t *placeholders, st
 		return refuse(err, "policy");
 	r = check_tier(engine, sandbox->spec.tier, err);
 	if (r == 0)
-		r = check_root(sandbox, err);
+		r = nc_bounds_check_root(
+			sandbox->terms, *sandbox->spec.user, sandbox->spec.writable_root, err);
 	if (r == 0)
 		r = nc_hooks_check_env(
 			sandbox->terms, &sandbox->spec.env, &sandbox->spec.network.secrets, err);

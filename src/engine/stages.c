@@ -162,7 +162,8 @@ static int fill_env(struct nc_execution *execution, const struct paths *paths,
 		return variable.error;
 	nc_env_fill(&execution->env,
 		&(struct nc_env_place){paths->workspace, paths->temporary, execution->tier,
-			runs_node(hooked) ? execution->limits.memory_bytes : 0},
+			runs_node(hooked) ? execution->limits.memory_bytes : 0,
+			execution->exec.user, execution->request.writable_root},
 		list);
 	return 0;
 }
@@ -554,6 +555,15 @@ enum nc_tier nc_execution_tier(const struct nc_execution *execution)
 								      : execution->tier;
 }
 
+/* Its box is made for that with its first command, and all of them are root's. */
+static void take_root(const struct nc_request *request, bool first, struct nc_exec_spec *exec)
+{
+	exec->users = request->as_root && first;
+	exec->writable = request->writable_root && first;
+	if (request->as_root)
+		(void)snprintf(exec->user, sizeof(exec->user), "root");
+}
+
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec)
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
@@ -567,6 +577,8 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 	*exec = (struct nc_exec_spec){.id = execution->box_id,
 		.tier = nc_execution_tier(execution),
 		.stays = !stage->last};
+	if (!is_build(stage, execution))
+		take_root(&execution->request, stage->first, exec);
 	/* what is billed is what the spawner bears witness of under its name */
 	if (stage->kind == NC_STAGE_RUN || stage->kind == NC_STAGE_COMPILE)
 		(void)snprintf(exec->name, sizeof(exec->name), "%s%s", execution->id,

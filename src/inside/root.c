@@ -157,9 +157,10 @@ static int put_entry(int image_fd, const char *name, bool writable)
 	ssize_t size;
 	int r;
 
-	if (fstatat(AT_FDCWD, name, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
-		fstatat(image_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(AT_FDCWD, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
+	if (errno != ENOENT || fstatat(image_fd, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
 	if (S_ISLNK(status.st_mode)) {
 		size = readlinkat(image_fd, name, target, sizeof(target) - 1);
 		if (size < 0)
@@ -215,15 +216,21 @@ static int name_users(void)
 static int put_image(int image_fd, bool writable, bool own_users)
 {
 	cleanup_closedir DIR *dir = NULL;
+	const struct dirent *entry;
 	int fd, r = nc_mount_attach(image_fd, AT_FDCWD, "mnt");
 
 	fd = r < 0 ? r : open("mnt", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)
 		return r < 0 ? r : -errno;
-	for (struct dirent *entry = readdir(dir); r == 0 && entry; entry = readdir(dir))
+	errno = 0;
+	while (r == 0 && (entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = put_entry(fd, entry->d_name, writable);
+		errno = 0;
+	}
+	if (r == 0)
+		r = -errno;
 	if (r == 0 && umount2("mnt", MNT_DETACH) < 0)
 		r = -errno;
 	/* where it has users of its own, they are meant */

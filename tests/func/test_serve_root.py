@@ -136,3 +136,45 @@ def test_it_is_there_after_the_worker_has_died(daemon):
     assert made.run("id -u; cat /etc/kept")["stdout"] == "0\nkept\n"
     assert made.run("id -u", user="33")["stdout"] == "33\n"
     made.ask("DELETE")
+
+
+ROOT_CODE = "id -u; touch /usr/local/made /etc/made && echo wrote; chown 33 file.txt && stat -c %u file.txt; echo done >out.txt; chmod 600 out.txt; echo $HOME"
+
+
+def test_executions_as_root(daemon):
+    reply = daemon.execute(ROOT_CODE, "shell", user="root", writable_root=True, files={"file.txt": "x"}, capture=["out.txt"]).json()
+    assert reply["status"] == "success" and reply["output"] == "0\nwrote\n33\n/root\n", reply
+    assert reply["strength"]["identity"] == "reduced" and "out.txt" in reply["files"], reply
+    assert not os.path.exists("/usr/local/made")
+
+
+@pytest.mark.parametrize("language, code", [("python", "import os; print(os.getuid())"), ("javascript", "console.log(process.getuid())"), ("c", "#include <stdio.h>\n#include <unistd.h>\nint main(void){printf(\"%d\\n\", getuid());}")])
+def test_executions_as_root_in_languages(daemon, language, code):
+    """Also where interpreters wait, which are nobody's root; and what a compiler makes runs as root, the compiler does not."""
+    for fields, uid in (({}, "1000"), ({"user": "root"}, "0"), ({"user": "sandbox"}, "1000"), ({"writable_root": True}, "1000"), ({"user": "root", "cache": True}, "0"), ({"cache": True}, "1000")):
+        reply = daemon.execute(code, language, **fields).json()
+        assert (reply["status"], reply["output"]) == ("success", uid + "\n"), (fields, reply)
+
+
+def test_the_policy_says_whether_executions_may(daemon):
+    for fields, word in (({"policy": "strict", "user": "root"}, "sandbox.root"), ({"policy": "strict", "writable_root": True}, "sandbox.writable_root"),
+                         ({"policy": "rootless", "user": "root"}, "sandbox.root"), ({"policy": "closed", "writable_root": True}, "sandbox.writable_root"),
+                         ({"policy": "whole", "user": "root"}, "identity=full")):
+        reply = daemon.execute("id", "shell", **fields).json()
+        assert reply["status"] == "blocked" and word in reply["error"], reply
+    reply = daemon.execute("id -u", "shell", policy="rooted", user="root", tier="process").json()
+    assert (reply["output"], reply["tier"]) == ("0\n", "container") and "root" in reply["tier_reason"], reply
+
+
+def test_nacre_run(nacre):
+    done = nacre("run", "--lang", "shell", "--user", "root", "--writable-root", "-c", "id -u; touch /usr/made && echo made")
+    assert done.stdout == "0\nmade\n", done
+    done = nacre("run", "--lang", "shell", "--policy", "strict", "--user", "root", "-c", "id -u")
+    assert done.returncode != 0 and "sandbox.root" in done.stderr, done
+    done = nacre("run", "--lang", "shell", "--user", "nobody", "-c", "id -u")
+    assert done.returncode == 125 and "--user" in done.stderr, done
+
+
+def test_an_ordinary_users_executions_are_refused_with_the_reason(nacre_by):
+    done = nacre_by("user")("run", "--lang", "shell", "--user", "root", "-c", "id -u")
+    assert done.returncode != 0 and "one user id" in done.stderr, done
