@@ -571,7 +571,7 @@ static void begin_stage(struct nc_execution *execution)
 				: 0;
 		execution->took = execution->box_id > 0;
 		if (!execution->took)
-			execution->box_id = nc_hub_box_id(hub, execution->tier);
+			execution->box_id = nc_hub_box_id(hub, nc_execution_tier(execution));
 		execution->last_box_id = execution->box_id;
 	}
 	if (stage->kind == NC_STAGE_FETCH || stage->kind == NC_STAGE_CAPTURE) {

@@ -161,6 +161,9 @@ void nc_execution_prepare(struct nc_execution *execution, struct nc_study *study
  */
 int nc_execution_plan(struct nc_execution *execution);
 
+/* The tier of the box that the stage is in: what compiles has one of the usual tier. */
+enum nc_tier nc_execution_tier(const struct nc_execution *execution);
+
 /* The order, words and input of the stage that is next; to be freed by the next call of it. */
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec);
 

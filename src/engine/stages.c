@@ -548,6 +548,12 @@ static void reset(struct nc_execution *execution)
 	execution->said = (struct nc_buf)NC_BUF(64U * 1024);
 }
 
+enum nc_tier nc_execution_tier(const struct nc_execution *execution)
+{
+	return is_build(&execution->stages[execution->at], execution) ? NC_TIER_CONTAINER
+								      : execution->tier;
+}
+
 int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *spec)
 {
 	const struct nc_engine_setup *setup = nc_engine_setup(execution->engine);
@@ -559,7 +565,7 @@ int nc_execution_order(struct nc_execution *execution, struct nc_command_spec *s
 
 	reset(execution);
 	*exec = (struct nc_exec_spec){.id = execution->box_id,
-		.tier = is_build(stage, execution) ? NC_TIER_CONTAINER : execution->tier,
+		.tier = nc_execution_tier(execution),
 		.stays = !stage->last};
 	/* what is billed is what the spawner bears witness of under its name */
 	if (stage->kind == NC_STAGE_RUN || stage->kind == NC_STAGE_COMPILE)

@@ -157,6 +157,9 @@ static int read_welcome(struct nc_holder *holder, struct nc_wire_in *in)
 	if (holder->greeted || version < NC_BOXWIRE_OLDEST)
 		return -EPROTO;
 	nc_boxwire_get_welcome(in, &holder->welcome);
+	for (enum nc_tier i = 0; holder->tiers && i < NC_TIER_MAX; i++)
+		if (!(holder->tiers >> i & 1))
+			holder->welcome.terms[i] = (struct nc_tier_terms){0};
 	holder->greeted = in->error == 0;
 	return holder->greeted ? 0 : -EPROTO;
 }

@@ -12,6 +12,7 @@
 struct nc_holder {
 	int fd;			/* readable when an event waits */
 	unsigned int number;	/* among those that we have */
+	uint32_t tiers;		/* bits: of others it is not believed that it has them; 0: any */
 	struct nc_holder *next; /* whose number is one more; or NULL */
 	bool greeted;
 	bool newer;		       /* of a version that we do not know */

@@ -484,6 +484,27 @@ static int take_terminal(struct nc_command *command, int fd)
 	return r;
 }
 
+/* What its terms do not have is not ordered: a holder hangs up on that, and others lose their
+ * boxes.
+ */
+static int check_terms(
+	const struct nc_holder *holder, const struct nc_command_spec *spec, struct nacre_err *err)
+{
+	const struct nc_exec_spec *exec = spec->exec;
+	const struct nc_tier_terms *terms = &holder->welcome.terms[exec->tier];
+	const bool mounts = spec->image_fd >= 0 || exec->n_layers > 0 || exec->n_binds > 0 ||
+			    exec->door || exec->guests;
+
+	if (holder->number > 0 && !terms->here)
+		return nc_err_set(
+			err, -EOPNOTSUPP, "No %s box can be had there", nc_tier_names[exec->tier]);
+	if (!mounts || terms->mounts)
+		return 0;
+	return nc_err_set(err, -EOPNOTSUPP,
+		"A %s box has no mounts: no image, network or shared directory can be had in it",
+		nc_tier_names[exec->tier]);
+}
+
 int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 	struct nc_command **ret_command, struct nacre_err *err)
 {
@@ -494,6 +515,10 @@ int nc_hub_start(struct nc_hub *hub, const struct nc_command_spec *spec,
 
 	if (!link)
 		return nc_err_set(err, -ECONNRESET, "The holder of such boxes is gone");
+	if (check_terms(link->holder, spec, err) < 0) {
+		free(command);
+		return err->code;
+	}
 	if (!command)
 		return nc_err_errno(err, -ENOMEM, "Begin a command");
 	*command = (struct nc_command){.hub = hub,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +22,18 @@
 /* Above its place: what is moved there must not be overwritten before. */
 #define HIGH_FD 64
 
+/* What the keeper ignores, and a worker blocks, is not what programs in boxes begin with. */
+static int reset_signals(void)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+	sigset_t none;
+
+	for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+		(void)signal(ignored[i], SIG_DFL);
+	(void)sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? -errno : 0;
+}
+
 _Noreturn static void become_holder(unsigned int number, int program_fd, int place_fd, bool ranges)
 {
 	char name[64];
@@ -36,6 +49,8 @@ _Noreturn static void become_holder(unsigned int number, int program_fd, int pla
 		r = -errno;
 	if (r == 0 && close_range(NC_HOLDER_PLACE_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		r = -errno;
+	if (r == 0)
+		r = reset_signals();
 	if (r == 0)
 		r = nc_privilege_become_holder(ranges, number);
 	if (r == 0)
@@ -105,6 +120,16 @@ int nc_holders_begin(
 	return r < 0 ? nc_err_errno(err, r, "Call %s", program) : 0;
 }
 
+static uint32_t tiers_of(unsigned int number)
+{
+	uint32_t tiers = 0;
+
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		if (nc_tier_holder(i) && nc_streq(nc_tier_holder(i), nc_tier_program(number)))
+			tiers |= 1U << i;
+	return tiers;
+}
+
 void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, unsigned int patience_ms)
 {
 	const uint64_t deadline_ns = nc_clock_ns() + patience_ms * NC_NS_PER_MS;
@@ -113,8 +138,10 @@ void nc_holders_join(struct nc_holder *first, struct nc_holder_set *set, unsigne
 	for (unsigned int n = 1; nc_tier_program(n); n++) {
 		struct nc_holder *holder = &set->holder[n - 1];
 
-		*holder = (struct nc_holder){
-			.fd = set->fd[n - 1], .number = n, .last_id = first->last_id};
+		*holder = (struct nc_holder){.fd = set->fd[n - 1],
+			.number = n,
+			.tiers = tiers_of(n),
+			.last_id = first->last_id};
 		if (holder->fd >= 0 && nc_holder_greet(holder) < 0)
 			holder->fd = nc_fd_close(holder->fd);
 		last = last->next = holder;

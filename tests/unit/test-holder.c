@@ -103,6 +103,16 @@ static void a_newer_holder_is_understood(void **state)
 	assert_int_equal(event.end.fail, NC_FAIL_PROGRAM);
 }
 
+/* One that was taken over does not get the boxes of others by saying that it has such. */
+static void one_is_believed_what_its_row_says(void **state)
+{
+	(void)state;
+	holder.tiers = 1U << NC_TIER_DOCKER;
+	assert_int_equal(greet(NC_BOXWIRE_VERSION, 0), 0);
+	assert_false(holder.welcome.terms[NC_TIER_CONTAINER].here);
+	assert_false(holder.welcome.terms[NC_TIER_CONTAINER].warms);
+}
+
 static void one_of_our_version_says_nothing_else(void **state)
 {
 	struct nc_holder_event event;
@@ -152,6 +162,8 @@ int main(void)
 			one_of_our_version_says_nothing_else, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_older_one_is_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_asked_is_answered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			one_is_believed_what_its_row_says, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "base/limits.h"
-#include "base/place.h"
 #include "base/text.h"
 #include "server/reply.h"
 #include "server/rest/desk.h"
@@ -241,7 +240,7 @@ static void answer_health(struct nc_wait *wait, int error, const char *data, siz
 
 NC_REST(sandboxes_health)
 {
-	static const char *const words[] = {"stat", NC_BOX_WORKSPACE, NULL};
+	static const char *const words[] = {"stat", ".", NULL};
 
 	ask(server, exchange, words, 4096, false, answer_health);
 }
@@ -261,7 +260,7 @@ static void on_one_health(
 
 static bool ask_health(void *context, struct nc_sandbox *sandbox)
 {
-	static const char *const words[] = {"stat", NC_BOX_WORKSPACE, NULL};
+	static const char *const words[] = {"stat", ".", NULL};
 	struct nc_wait *wait = context;
 	const struct nc_file_work work = {
 		.words = words, .output_max = 4096, .context = wait, .done = on_one_health};
