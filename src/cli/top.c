@@ -19,6 +19,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "cli/cli.h"
+#include "tier/tier.h"
 #include "watch/boxes.h"
 #include "watch/monitor.h"
 
@@ -87,9 +88,13 @@ static struct nc_monitor *monitor_of(struct screen *screen, const struct nc_live
 static int look(struct screen *screen, struct nacre_err *err)
 {
 	cleanup_boxes struct nc_live_boxes boxes = {0};
+	const char *holders[NC_TIER_HOLDERS_MAX + 1] = {NULL};
 	struct row *rows;
-	int r = nc_boxes_find(&boxes);
+	int r;
 
+	for (unsigned int i = 0; nc_tier_program(i + 1); i++)
+		holders[i] = nc_tier_program(i + 1);
+	r = nc_boxes_find(holders, &boxes);
 	if (r < 0)
 		return nc_err_errno(err, r, "Look for boxes");
 	rows = calloc(boxes.count + 1, sizeof(*rows));

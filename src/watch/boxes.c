@@ -17,6 +17,7 @@
 #define PARENT_PREFIX "/nacre-"
 #define BOX_PREFIX "bx_"
 #define SPAWNER_NAME "nacre-spawner"
+#define KEEPER_NAME "nacre-keeper"
 /* A process is in a dozen hierarchies. */
 #define GROUPS_TEXT 8192
 
@@ -26,6 +27,7 @@ struct look {
 	size_t count;
 	bool *grouped; /* in the group of a box */
 	struct nc_cgroup_host host;
+	const char *const *holders;
 	struct nc_live_boxes *boxes;
 };
 
@@ -281,6 +283,61 @@ static int find_child(struct look *look, const struct nc_process *spawner,
 	return box ? box_add(box, process) : 0;
 }
 
+/* Of its programs beside the spawner; the kernel keeps 15 bytes of a name. */
+static bool is_holder(const struct look *look, const struct nc_process *process)
+{
+	for (const char *const *name = look->holders; *name; name++)
+		if (strncmp(process->name, *name, sizeof(process->name) - 1) == 0)
+			return true;
+	return false;
+}
+
+/* Each child of another holder is a box, or what keeps one: what runs in it is its first child. */
+static int find_held(struct look *look, const struct nc_process *holder)
+{
+	const char *name = nc_text_after(holder->name, "nacre-");
+	char id[NC_CGROUP_NAME_MAX + 1], box_name[NC_CGROUP_NAME_MAX + 1];
+	int r = 0;
+
+	(void)snprintf(id, sizeof(id), "%s-%d", name ? name : holder->name, (int)holder->pid);
+	for (size_t i = 0; r == 0 && i < look->count; i++) {
+		const struct nc_process *process = &look->all[i];
+		struct nc_live_box *box;
+
+		if (process->parent != holder->pid || process->dead || look->grouped[i])
+			continue;
+		(void)snprintf(box_name, sizeof(box_name), "pid-%d", (int)process->pid);
+		box = box_named(look->boxes, id, box_name);
+		r = box ? box_add(box, process) : 0;
+		for (size_t k = i + 1; box && k < look->count; k++)
+			if (look->all[k].parent == process->pid) {
+				take_command(box, &look->all[k]);
+				break;
+			}
+	}
+	return r;
+}
+
+/* Who keeps those who work beside a daemon is in nobody's box, and has holders below it. */
+static int find_kept(struct look *look, const struct nc_process *keeper)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < look->count; i++)
+		if (look->all[i].parent == keeper->pid && is_holder(look, &look->all[i]))
+			r = find_held(look, &look->all[i]);
+	return r;
+}
+
+/* Whether it is none of a box: those are in a pid namespace of their own, where that can be had. */
+static bool is_outside(const struct nc_process *process, const char *outer)
+{
+	char namespace[NAMESPACE_SIZE];
+
+	read_namespace(process->pid, namespace);
+	return outer[0] && nc_streq(namespace, outer);
+}
+
 /* The children of a spawner that are in no group. */
 static int find_children(struct look *look, const struct nc_process *spawner)
 {
@@ -292,8 +349,14 @@ static int find_children(struct look *look, const struct nc_process *spawner)
 	for (size_t i = 0; r == 0 && i < look->count; i++) {
 		const struct nc_process *process = &look->all[i];
 
-		if (process->parent == spawner->pid && process->pid != worker && !process->dead &&
-			!look->grouped[i])
+		if (process->parent != spawner->pid || process->pid == worker || process->dead ||
+			look->grouped[i])
+			continue;
+		if (nc_streq(process->name, KEEPER_NAME) && is_outside(process, outer))
+			r = find_kept(look, process);
+		else if (is_holder(look, process) && is_outside(process, outer))
+			r = find_held(look, process);
+		else
 			r = find_child(look, spawner, process, outer);
 	}
 	return r;
@@ -337,10 +400,10 @@ static int look_around(struct look *look)
 	return r;
 }
 
-int nc_boxes_find(struct nc_live_boxes *ret_boxes)
+int nc_boxes_find(const char *const *holders, struct nc_live_boxes *ret_boxes)
 {
 	struct nc_live_boxes boxes = {0};
-	nc_cleanup(look_done) struct look look = {.boxes = &boxes};
+	nc_cleanup(look_done) struct look look = {.holders = holders, .boxes = &boxes};
 	int r = look_around(&look);
 
 	if (r < 0) {
