@@ -154,6 +154,25 @@ def test_one_run_without_a_daemon(tmp_path):
     assert none.returncode == 126 and "this version has container, process" in none.stderr
 
 
+def test_what_its_boxes_cannot_do(daemon):
+    """Nobody is hung up on for what a client asks for: it is refused, or another tier has it, and the boxes of others live on."""
+    own = Sandbox(daemon, tier="remote")
+    pid = daemon.aides()["plain"]
+    for body, status, words in (({"network": {"allow": ["example.org"]}}, 501, "no mounts"), ({"image": "nope"}, 404, "no image"),
+                                ({"limits": {"disk_mb": 64}}, 403, "no file system of its own"), ({"limits": {"memory_mb": 64}}, 403, "limits.memory_mb")):
+        refused = daemon.post("/v1/sandboxes", {"tier": "remote", **body})
+        assert refused.status == status and words in refused.json()["detail"], refused.body
+    reply = daemon.execute("print(1)", tier="remote", network={"allow": ["example.org"]}).json()
+    assert (reply["status"], reply["tier"]) == ("success", "container") and "network" in reply["tier_reason"], reply
+    # what compiles has a box of the usual tier, and what was made runs there
+    reply = daemon.execute('#include <stdio.h>\nint main(void) { puts("made"); return 3; }', "c", tier="remote").json()
+    assert (reply["exit_code"], reply["output"], reply["tier"]) == (3, "made\n", "remote"), reply
+    reply = daemon.execute("print(open('in/a').read()); open('out', 'w').write('x' * 9)", tier="remote", files={"in/a": "text"}, capture=["out"]).json()
+    assert reply["output"] == "text\n" and list(reply["files"]) == ["out"], reply
+    assert daemon.execute("while True: pass", tier="remote", timeout=1).json()["status"] == "timeout"
+    assert own.run("echo alive")["stdout"] == "alive\n" and daemon.aides()["plain"] == pid and metrics(daemon) == (1, 0)
+
+
 # ---- its life ----
 
 def test_it_has_no_rights(daemon):
@@ -166,6 +185,26 @@ def test_it_has_no_rights(daemon):
     assert fields["NoNewPrivs"] == "1"
     held = {os.readlink(f"/proc/{pid}/fd/{number}").partition(":")[0] for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2}
     assert held <= {"socket", str((BUILD / "nacre-files").resolve())}, held
+
+
+def test_top(daemon):
+    """Its boxes are there beside those of the spawner, each once; who works beside the daemon is none."""
+    def shown():
+        told = json.loads(subprocess.run([NACRE, "top", "--once", "--json"], capture_output=True, timeout=60, check=True).stdout)
+        return told["boxes"]
+
+    first, second, other = nap(), nap(), nap()
+    own, box = Sandbox(daemon, tier="remote"), Sandbox(daemon)
+    for where, command in ((own, first), (own, second), (box, other)):
+        where.run(f"exec {command}", background=True)
+    assert starts(first) and starts(second) and starts(other)
+    found = wait_for(lambda: [each for each in shown() if each["command"] in (first, second, other)] if len([
+        each for each in shown() if each["command"] in (first, second, other)]) == 3 else None)
+    holder = f"plain-{daemon.aides()['plain']}"
+    assert {each["command"]: each["spawner"] == holder for each in found} == {first: True, second: True, other: False}
+    assert all(each["memory_bytes"] > 0 and each["processes"] > 0 and each["state"] == "running" for each in found)
+    aides = {f"pid-{pid}" for pid in daemon.aides().values()}
+    assert not [each for each in shown() if each["box"] in aides]
 
 
 def test_it_dies_and_is_started_again(daemon):

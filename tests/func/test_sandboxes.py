@@ -32,6 +32,8 @@ def pgrep(command, below=None):
 
 
 class Sandbox:
+    place = "/workspace"  # where it is, of boxes that have mounts
+
     def __init__(self, daemon, **options):
         self.daemon, self.key = daemon, options.pop("key", None)
         answer = daemon.post("/v1/sandboxes", options, key=self.key)
@@ -44,7 +46,7 @@ class Sandbox:
         return f"/v1/sandboxes/{self.id}{rest}"
 
     def ask(self, method, rest="", body=None, **options):
-        return self.daemon.ask(method, self.path(rest), body, key=self.key, **options)
+        return self.daemon.ask(method, self.path(rest.replace("/workspace", self.place)), body, key=self.key, **options)
 
     def run(self, command, **options):
         answer = self.ask("POST", "/commands", {"command": command, **options})
@@ -80,12 +82,16 @@ def test_commands_share_files_and_have_ends_of_their_own(sandbox):
     assert first["usage"]["wall_seconds"] > 0 and first["usage"]["memory_peak_bytes"] > 0
     assert sandbox.run(["cat", "file"])["stdout"] == "kept\n"
     assert sandbox.run(["sh", "-c", "echo $0 $HOME", "a b"])["stdout"].startswith("a b ")
-    assert sandbox.run("pwd; echo $WORD; id -u", dir="/tmp", env={"WORD": "x y"})["stdout"] == "/tmp\nx y\n1000\n"
+    assert sandbox.run("pwd; echo $WORD", dir="/tmp", env={"WORD": "x y"})["stdout"] == "/tmp\nx y\n"
     missing = sandbox.run(["/no/such/program"])
     assert missing["status"] == "error" and missing["exit_code"] is None and "start the program" in missing["error"]
     assert missing["failure"] == "program_missing" and sandbox.run(["/etc"])["failure"] == "program_refused"
     late = sandbox.run("sleep 30", timeout=0.2)
     assert late["status"] == "timeout" and sandbox.run("cat", input="lines\n")["stdout"] == "lines\n"
+
+
+def test_they_are_nobody_on_the_host(sandbox):
+    assert sandbox.run("id -u; id -g")["stdout"] == "1000\n1000\n"
 
 
 def test_commands_run_beside_each_other(sandbox):

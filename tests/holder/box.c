@@ -1,6 +1,7 @@
 /* Boxes and commands: their states, and what is told of them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,11 +192,15 @@ static void end_as_it_is(const struct plain_box *box, struct nc_box_end *end)
 static void finish(struct plain_box *box)
 {
 	const int status = box->told->status;
+	struct plain_box *home = box->home ? plain_find(box->home) : NULL;
 
 	end_as_it_is(box, &box->end);
 	fill_usage(box, &box->end.usage);
 	box->end.signal = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
 	box->end.code = WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 0;
+	box->spent_us += box->end.usage.cpu_user_us + box->end.usage.cpu_system_us;
+	if (home)
+		home->spent_us += box->spent_us;
 	if (box->cause == NC_CAUSE_EXIT && box->end.signal == SIGXCPU)
 		box->end.cause = NC_CAUSE_CPU;
 	let_go_of_reaper(box);
@@ -265,9 +270,31 @@ void plain_signal(struct plain_box *box, int number)
 		say(box, PLAIN_SIGNAL(number));
 }
 
+static uint64_t tree_bytes; /* nftw() knows no context */
+
+static int add_size(const char *path, const struct stat *status, int type, struct FTW *where)
+{
+	(void)path, (void)type, (void)where;
+	tree_bytes += (uint64_t)status->st_blocks * 512;
+	return 0;
+}
+
+static void add_sizes(const struct plain_box *box, struct nc_box_now *now)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%llu", plain.scratch, (unsigned long long)box->id);
+	tree_bytes = 0;
+	if (box->home == 0)
+		(void)nftw(path, add_size, 16, FTW_PHYS); /* what can be seen of it */
+	now->disk_bytes = tree_bytes;
+}
+
 void plain_look(const struct plain_box *box, struct nc_box_now *ret_now)
 {
 	*ret_now = (struct nc_box_now){.id = box->id, .frozen = box->frozen};
+	ret_now->cpu_us = box->spent_us;
+	add_sizes(box, ret_now);
 	end_as_it_is(box, &ret_now->so_far);
 	for (size_t i = 0; i < PLAIN_BOXES_MAX; i++)
 		if (plain.box[i].reaper > 0 &&

@@ -30,6 +30,8 @@
 #define TEMPORARY "/tmp"
 #define PREFIX "nacre-plain."
 
+const int plain_ignored[PLAIN_IGNORED] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+
 struct plain plain = {.place_fd = NC_HOLDER_PLACE_FD, .client_fd = -EBADF, .files_fd = -EBADF};
 
 void plain_hang_up(const char *why)
@@ -142,8 +144,8 @@ static int begin(struct nacre_err *err)
 	char path[NC_PROGRAM_PATH_SIZE];
 	struct nacre_err ignored = {0};
 
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGINT, SIG_IGN);
+	for (size_t i = 0; i < PLAIN_IGNORED; i++) /* it ends when nobody can call any more */
+		(void)signal(plain_ignored[i], SIG_IGN);
 	for (size_t i = 0; i < PLAIN_BOXES_MAX; i++)
 		plain.box[i] =
 			(struct plain_box){.line_fd = -EBADF, .own_fd = {-EBADF, -EBADF, -EBADF}};

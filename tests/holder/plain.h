@@ -59,6 +59,7 @@ struct plain_box {
 	int line_fd;		 /* to its reaper */
 	pid_t reaper;
 	struct plain_told *told;
+	uint64_t spent_us; /* CPU time of commands that have ended in it */
 	struct nc_box_end end;
 };
 
@@ -73,6 +74,10 @@ struct plain {
 };
 
 extern struct plain plain; /* there is only one */
+
+/* Signals that are not for us, but for programs. */
+#define PLAIN_IGNORED 4U
+extern const int plain_ignored[PLAIN_IGNORED];
 
 /* main.c */
 void plain_send(struct nc_wire_out *out, const int *fds, size_t n_fds);

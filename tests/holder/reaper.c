@@ -148,8 +148,8 @@ static void prepare(struct nc_box_order *order)
 
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)signal(SIGPIPE, SIG_DFL);
-	(void)signal(SIGINT, SIG_DFL);
+	for (size_t i = 0; i < PLAIN_IGNORED; i++)
+		(void)signal(plain_ignored[i], SIG_DFL);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || setsid() < 0 ||
 		(order->flags & NC_ORDER_TTY && ioctl(STDIN_FILENO, TIOCSCTTY, 0) < 0))
 		give_up(NC_FAIL_BOX, errno, "begin a session");
