@@ -164,6 +164,17 @@ void nc_ready_ask(struct nc_ready *ready, nc_ready_answer answer, void *context)
 	tell(ready);
 }
 
+json_t *nc_ready_tiers(const struct nc_ready *ready)
+{
+	const struct nc_holder *first = nc_engine_setup(ready->engine)->holder;
+	json_t *tiers = json_array();
+
+	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
+		if (nc_holder_terms(first, i)->here)
+			(void)json_array_append_new(tiers, json_string(nc_tier_names[i]));
+	return tiers;
+}
+
 void nc_ready_forget(struct nc_ready *ready, const void *context)
 {
 	for (struct asker **place = &ready->askers; *place;) {

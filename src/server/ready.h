@@ -2,6 +2,8 @@
 #ifndef NC_READY_H
 #define NC_READY_H
 
+#include <jansson.h>
+
 #include "engine/engine.h"
 
 struct nc_ready;
@@ -15,6 +17,9 @@ typedef void (*nc_ready_answer)(void *context, const char *failure, double secon
 
 /* Tells, perhaps at once. */
 void nc_ready_ask(struct nc_ready *ready, nc_ready_answer answer, void *context);
+
+/* The tiers of which boxes can be had now: what their holders say. */
+json_t *nc_ready_tiers(const struct nc_ready *ready);
 
 /* Nobody waits for what would be told to this context any more. */
 void nc_ready_forget(struct nc_ready *ready, const void *context);

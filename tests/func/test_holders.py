@@ -227,7 +227,7 @@ def test_it_dies_and_is_started_again(daemon):
     assert [sandbox["id"] for sandbox in daemon.get("/v1/sandboxes").json()["sandboxes"]] == [other.id]
     assert daemon.execute("print(1)").json()["output"] == "1\n" and daemon.get("/readyz").status == 200
     is_back(daemon)
-    assert metrics(daemon) == (1, 1)
+    assert metrics(daemon) == (1, 1) and "remote" in daemon.get("/readyz").json()["tiers"]
     assert other.wait(running["id"])["stdout"] == "survived\n"
     assert Sandbox(daemon, tier="remote").run("echo anew")["stdout"] == "anew\n"
     died = [record for record in daemon.log() if record["message"] == "An aide has died and is started again"]
@@ -267,6 +267,7 @@ def test_it_hangs(daemon):
         began = time.monotonic()
         daemon.die()
         assert time.monotonic() - began < 15 and daemon.execute("print(2)").json()["output"] == "2\n"
+        assert daemon.get("/readyz").json()["tiers"] == ["container", "process"]
         refused = run_there(daemon).json()
         assert refused["status"] == "blocked" and "cannot be had" in refused["error"], refused
         assert other.run("echo 2")["stdout"] == "2\n"

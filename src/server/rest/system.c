@@ -46,7 +46,8 @@ static void on_ready(void *context, const char *failure, double seconds)
 		nc_reply_retry(exchange, 5);
 	} else {
 		nc_reply_json(exchange, 200,
-			json_pack("{s:s, s:f}", "status", "ready", "box_seconds", seconds));
+			json_pack("{s:s, s:f, s:o}", "status", "ready", "box_seconds", seconds,
+				"tiers", nc_ready_tiers(exchange->keeper)));
 	}
 }
 
