@@ -18,7 +18,7 @@ from conftest import ALL_TERMS, BUILD, HOLDER, ROOT, TERMS, environment, open_wa
 from leftovers import lives
 from serving import Daemon
 from test_adoption import ends, nap, starts
-from test_sandboxes import Sandbox
+from test_sandboxes import USER, Sandbox
 from test_serve_aides import wait_for
 from wire import CONTAINER, GRADES, PROCESS, PROPERTIES, REMOTE, Worker, call, read_terms, start_holder
 
@@ -185,6 +185,25 @@ def test_it_has_no_rights(daemon):
     assert fields["NoNewPrivs"] == "1"
     held = {os.readlink(f"/proc/{pid}/fd/{number}").partition(":")[0] for number in os.listdir(f"/proc/{pid}/fd") if int(number) > 2}
     assert held <= {"socket", str((BUILD / "nacre-files").resolve())}, held
+
+
+def test_an_ordinary_users_daemon(programs, tmp_path):
+    """It is the user's too, and dies and comes back as root's does."""
+    os.makedirs(programs / "other")
+    for path in programs.glob("nacre-*"):
+        os.link(path, programs / "other" / path.name)
+    shutil.copy(NACRE, programs / "other/nacre")
+    open_way(tmp_path)
+    os.chown(tmp_path, 1000, 1000)
+    with Daemon(tmp_path, prefix=USER, program=programs / "other/nacre", env=CLAIMS) as own:
+        assert run_there(own).json()["output"] == "42\n"
+        box = Sandbox(own, tier="remote")
+        assert box.run("id -u")["stdout"] == "1000\n"
+        own.die()
+        assert box.run("echo kept")["stdout"] == "kept\n"
+        os.kill(own.aides()["plain"], signal.SIGKILL)
+        wait_for(lambda: box.ask("GET").status == 404)
+        is_back(own)
 
 
 def test_top(daemon):
