@@ -169,6 +169,7 @@ int nc_holder_greet(struct nc_holder *holder)
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	holder->greeted = false;
+	holder->unanswered = holder->untold = 0;
 	nc_wire_begin(&out, NC_BOX_HELLO);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
 	return nc_wire_send(holder->fd, &out, NULL, 0);
@@ -337,12 +338,15 @@ static void begin_of_box(
 	nc_wire_put_u64(out, id);
 }
 
-static int64_t send_request(struct nc_holder *holder, struct nc_wire_out *out)
+/* owed: where it is noted until it is answered; NULL: it has no answer. */
+static int64_t send_request(struct nc_holder *holder, struct nc_wire_out *out, uint32_t *owed)
 {
-	const int64_t number = holder->last_number;
+	const uint32_t number = holder->last_number;
 	const int r = send_soon(holder, out, NULL, 0);
 
-	return r < 0 ? r : number;
+	if (r == 0 && owed)
+		*owed = number;
+	return r < 0 ? r : (int64_t)number;
 }
 
 int64_t nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause cause)
@@ -351,7 +355,7 @@ int64_t nc_holder_kill(struct nc_holder *holder, uint64_t id, enum nc_box_cause 
 
 	begin_of_box(holder, &out, NC_BOX_KILL, id);
 	nc_wire_put_u8(&out, (uint8_t)cause);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 int64_t nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal)
@@ -360,7 +364,7 @@ int64_t nc_holder_signal(struct nc_holder *holder, uint64_t id, int signal)
 
 	begin_of_box(holder, &out, NC_BOX_SIGNAL, id);
 	nc_wire_put_u32(&out, (uint32_t)signal);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 int64_t nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen)
@@ -369,7 +373,7 @@ int64_t nc_holder_freeze(struct nc_holder *holder, uint64_t id, bool frozen)
 
 	begin_of_box(holder, &out, NC_BOX_FREEZE, id);
 	nc_wire_put_u8(&out, frozen);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 int64_t nc_holder_forget(struct nc_holder *holder, uint64_t id)
@@ -377,7 +381,7 @@ int64_t nc_holder_forget(struct nc_holder *holder, uint64_t id)
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	begin_of_box(holder, &out, NC_BOX_FORGET, id);
-	return send_request(holder, &out);
+	return send_request(holder, &out, NULL);
 }
 
 int64_t nc_holder_ask(struct nc_holder *holder, uint64_t id)
@@ -385,7 +389,7 @@ int64_t nc_holder_ask(struct nc_holder *holder, uint64_t id)
 	cleanup_wire_out struct nc_wire_out out = {0};
 
 	begin_of_box(holder, &out, NC_BOX_ASK, id);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->untold);
 }
 
 int64_t nc_holder_ready(struct nc_holder *holder, uint64_t warm_class, unsigned int n)
@@ -394,7 +398,7 @@ int64_t nc_holder_ready(struct nc_holder *holder, uint64_t warm_class, unsigned 
 
 	begin_of_box(holder, &out, NC_BOX_READY, warm_class);
 	nc_wire_put_u32(&out, n);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 int64_t nc_holder_resize(
@@ -405,7 +409,7 @@ int64_t nc_holder_resize(
 	begin_of_box(holder, &out, NC_BOX_RESIZE, id);
 	nc_wire_put_u32(&out, rows);
 	nc_wire_put_u32(&out, columns);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 int64_t nc_holder_had(
@@ -416,7 +420,7 @@ int64_t nc_holder_had(
 	begin_of_box(holder, &out, NC_BOX_HAD, id);
 	nc_wire_put_u64(&out, output_bytes);
 	nc_wire_put_u64(&out, error_bytes);
-	return send_request(holder, &out);
+	return send_request(holder, &out, &holder->unanswered);
 }
 
 /* The descriptors of the message are the event's from here on. */
@@ -462,6 +466,7 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 	} else if (in.type == NC_BOX_TOLD) {
 		nc_boxwire_get_now(&in, &event.now);
 		event.id = event.now.id;
+		holder->untold = 0;
 	} else if (in.type == NC_BOX_FAILED) {
 		event.id = nc_wire_get_u64(&in);
 		event.end.fail = nc_wire_get_u8(&in);
@@ -472,6 +477,10 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 	} else if (in.type == NC_BOX_ANSWER) {
 		event.number = nc_wire_get_u32(&in);
 		event.error = -(int)(nc_wire_get_u32(&in) & 0xfff);
+		if (event.number == holder->unanswered)
+			holder->unanswered = 0;
+		if (event.number == holder->untold)
+			holder->untold = 0;
 	} else {
 		return holder->newer ? -EAGAIN : -EPROTO;
 	}

@@ -19,6 +19,7 @@ struct nc_holder {
 	struct nc_box_welcome welcome; /* its terms are gone when it is */
 	uint64_t last_id;	       /* of a box of a worker before; or 0 */
 	uint32_t last_number;	       /* of a request; never 0 */
+	uint32_t unanswered, untold;   /* the last of those that wait for ANSWER, TOLD; or 0 */
 	struct nc_wire_packet packet;
 	struct nc_mail mail; /* of who has a loop; without one it is waited for */
 };

@@ -431,7 +431,8 @@ static bool owes(const struct link *link)
 
 	while (command && (command->holder != holder || command->started || command->ended))
 		command = command->next;
-	return command || !holder->greeted || holder->welcome.n_adopted > 0 || holder->mail.first;
+	return command || !holder->greeted || holder->welcome.n_adopted > 0 || holder->mail.first ||
+	       holder->unanswered || holder->untold;
 }
 
 /*
@@ -636,6 +637,16 @@ static int64_t ticket_of(const struct nc_holder *holder, int64_t number)
 	return number < 0 ? number : (int64_t)holder->number << 32 | number;
 }
 
+/* The same for one that has just been made, whose answer is waited for. */
+static int64_t ask(struct nc_hub *hub, const struct nc_holder *holder, int64_t number)
+{
+	struct link *link = &hub->link[holder->number];
+
+	if (!link->patience)
+		expect(link);
+	return ticket_of(holder, number);
+}
+
 bool nc_hub_is_ticket(int64_t answered, int64_t ticket)
 {
 	return answered == ticket || (answered >> 32 == ticket >> 32 && !(uint32_t)answered);
@@ -645,14 +656,14 @@ int64_t nc_command_resize(struct nc_command *command, unsigned short rows, unsig
 {
 	if (!command->terminal || command->from_fd[NC_STREAM_OUTPUT] < 0)
 		return -ENOTTY;
-	return ticket_of(
-		command->holder, nc_holder_resize(command->holder, command->box_id, rows, columns));
+	return ask(command->hub, command->holder,
+		nc_holder_resize(command->holder, command->box_id, rows, columns));
 }
 
 int64_t nc_command_signal(struct nc_command *command, int signal)
 {
 	if (command->started)
-		return ticket_of(command->holder,
+		return ask(command->hub, command->holder,
 			nc_holder_signal(command->holder, command->box_id, signal));
 	if (signal > 0 && signal <= 64)
 		command->signals |= 1ULL << (signal - 1);
@@ -697,7 +708,7 @@ int64_t nc_hub_freeze(struct nc_hub *hub, uint64_t box_id, bool frozen)
 {
 	const struct link *link = link_of(hub, box_id);
 
-	return link ? ticket_of(link->holder, nc_holder_freeze(link->holder, box_id, frozen))
+	return link ? ask(hub, link->holder, nc_holder_freeze(link->holder, box_id, frozen))
 		    : -ECONNRESET;
 }
 
@@ -705,7 +716,7 @@ int64_t nc_hub_ask(struct nc_hub *hub, uint64_t box_id)
 {
 	const struct link *link = link_of(hub, box_id);
 
-	return link ? ticket_of(link->holder, nc_holder_ask(link->holder, box_id)) : -ECONNRESET;
+	return link ? ask(hub, link->holder, nc_holder_ask(link->holder, box_id)) : -ECONNRESET;
 }
 
 void nc_hub_ready(struct nc_hub *hub, uint64_t warm_class, unsigned int n)
@@ -723,8 +734,8 @@ void nc_hub_watch(struct nc_hub *hub, const struct nc_hub_watch *watch)
 
 int64_t nc_command_cancel(struct nc_command *command)
 {
-	return ticket_of(
-		command->holder, nc_holder_kill(command->holder, command->box_id, NC_CAUSE_CANCEL));
+	return ask(command->hub, command->holder,
+		nc_holder_kill(command->holder, command->box_id, NC_CAUSE_CANCEL));
 }
 
 void nc_hub_drop(struct nc_hub *hub, uint64_t box_id)

@@ -85,6 +85,7 @@ def test_its_folder_is_small():
     assert len([line for line in code if line.strip() and not line.startswith("#include")]) < 1200
 
 
+@pytest.mark.alone  # it builds
 def test_the_page_on_adding_a_tier_is_followed(tmp_path):
     """docs/adding-a-tier.md, to the letter: what it says of the holder of the tests stands there, and its commands do what it says."""
     page = (ROOT / "docs/adding-a-tier.md").read_text()
@@ -272,8 +273,9 @@ def test_it_hangs(daemon):
     pid = daemon.aides()["plain"]
     os.kill(pid, signal.SIGSTOP)
     try:
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
             began = time.monotonic()
+            paused = pool.submit(own.ask, "POST", "/pause")
             waiting = pool.submit(daemon.execute, "print(1)", tier="remote")
             while not waiting.done():
                 before = time.monotonic()
@@ -281,6 +283,7 @@ def test_it_hangs(daemon):
                 assert time.monotonic() - before < 10
                 time.sleep(0.5)
             assert (waiting.result().status, waiting.result().json()["code"]) == (503, "lost")
+            assert paused.result(30).status >= 500
             assert 25 < time.monotonic() - began < 60
         assert metrics(daemon)[0] == 0 and own.ask("GET").status == 404
         began = time.monotonic()
