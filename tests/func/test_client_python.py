@@ -233,6 +233,22 @@ def test_async(client):
     asyncio.run(main())
 
 
+def test_a_command_that_is_cancelled_ends(client):
+    async def main():
+        async with await aio.Client(client.url).sandbox() as box:
+            task = asyncio.create_task(box.run("sleep 60"))
+            await asyncio.sleep(0.5)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            until = time.monotonic() + 10
+            while (await box.stats())["processes"]:
+                assert time.monotonic() < until, "it goes on"
+                await asyncio.sleep(0.1)
+
+    asyncio.run(main())
+
+
 def test_a_call_that_is_cancelled_ends_what_it_waited_for(either):
     async def main():
         asked = aio.Client()
@@ -245,7 +261,7 @@ def test_a_call_that_is_cancelled_ends_what_it_waited_for(either):
 
     asyncio.run(main())
     until = time.monotonic() + 20
-    while not [one for one in either.history(5) if one["labels"] == {"which": "cancelled"} and one["status"] == "cancelled"]:
+    while not [one for one in either.history(5) if one.get("labels") == {"which": "cancelled"} and one["status"] == "cancelled"]:
         assert time.monotonic() < until, either.history(5)
         time.sleep(0.1)
 
