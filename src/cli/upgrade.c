@@ -26,6 +26,8 @@
 /* An executable has so long to say what it speaks, and a worker to be up. */
 #define SPEAK_NS (5 * NC_NS_PER_S)
 #define UP_S 20U
+/* Above the most that draining may take. */
+#define ANSWER_NS (3700 * NC_NS_PER_S)
 /* From one to the next: each is a worker that ends, or two, of which the spawner allows few. */
 #define PAUSE_NS (5 * NC_NS_PER_S)
 #define SPOKEN_MAX 256
@@ -351,6 +353,8 @@ void nc_upgrade_tick(struct nc_upgrade *upgrade)
 	const uint64_t now = nc_clock_ns();
 
 	listen_to(upgrade);
+	if (upgrade->exe_fd >= 0 && now - upgrade->began_ns > ANSWER_NS)
+		fail(upgrade, "Nobody has answered");
 	if (!upgrade->wanted || (upgrade->began_ns && now - upgrade->began_ns < PAUSE_NS))
 		return;
 	upgrade->wanted = false;

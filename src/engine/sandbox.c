@@ -569,7 +569,8 @@ size_t nc_sandboxes_count(const struct nc_sandboxes *all)
 
 void nc_sandboxes_load(const struct nc_sandboxes *all, struct nc_sandboxes_load *ret_load)
 {
-	*ret_load = (struct nc_sandboxes_load){.sandboxes = all->count};
+	*ret_load = (struct nc_sandboxes_load){
+		.sandboxes = all->count, .lost = all->lost_before + all->lost};
 	for (const struct nc_sandbox *s = all->list; s; s = s->next) {
 		ret_load->commands += s->n_running;
 		ret_load->memory_bytes += s->limits.memory_bytes;

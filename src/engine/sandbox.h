@@ -69,6 +69,7 @@ size_t nc_sandboxes_count(const struct nc_sandboxes *sandboxes);
 struct nc_sandboxes_load {
 	size_t sandboxes, commands;
 	uint64_t memory_bytes, cpu_milli;
+	uint64_t lost; /* of the daemon before, of which nobody has the boxes */
 };
 
 void nc_sandboxes_load(const struct nc_sandboxes *sandboxes, struct nc_sandboxes_load *ret_load);

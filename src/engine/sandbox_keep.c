@@ -19,6 +19,8 @@
 
 /* So long after our beginning a holder may come with what the daemon before has left in it. */
 #define HOLDERS_NS (30 * NC_NS_PER_S)
+/* So long a worker may go on that has lost its spawner, and a little longer. */
+#define ORPHANS_NS (3 * NC_NS_PER_S)
 
 /* ---- writing ---- */
 
@@ -387,6 +389,7 @@ void nc_sandboxes_recall(struct nc_sandboxes *all)
 	uv_loop_t *loop = nc_engine_setup(all->setup.engine)->loop;
 
 	all->patience_ns = nc_clock_ns() + HOLDERS_NS;
+	all->orphans_ns = nc_clock_ns() + ORPHANS_NS;
 	if (all->ledger) {
 		nc_ledger_visit(all->ledger, recall_sandbox, all);
 		nc_ledger_visit(all->ledger, recall_process, all);

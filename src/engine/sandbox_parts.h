@@ -109,8 +109,10 @@ struct nc_sandboxes {
 	struct nc_ledger *ledger;     /* NULL: they end with this worker */
 	struct nc_registry *registry; /* NULL: they are not written down */
 	uint64_t patience_ns;	      /* until then holders of those before may come */
+	uint64_t orphans_ns;	      /* until then a worker before us may tell of its own */
 	struct nc_stranded *stranded; /* on disk, and their holders have not come */
 	size_t lost;		      /* whose records were found, and nothing else; to be said */
+	uint64_t lost_before;	      /* that were said */
 	struct nc_sandbox *list;
 	size_t count;
 	struct nc_file_task *tasks; /* work on files that is under way */

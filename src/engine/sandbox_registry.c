@@ -84,8 +84,10 @@ static struct nc_sandbox *find(const struct nc_sandboxes *all, const char *id)
 /* What held it has died, and nobody was there to tell. */
 static void tell_lost(struct nc_sandboxes *all, const json_t *record)
 {
-	if (nc_registry_was_taken(all->registry, text_of(record, "id")))
-		return; /* by the worker before us, which has not ended yet */
+	if (nc_registry_was_taken(all->registry, text_of(record, "id"))) {
+		nc_registry_remove(all->registry, text_of(record, "id"));
+		return; /* by the worker before us */
+	}
 	nc_engine_note(all->setup.engine, "sandbox.gone",
 		json_pack("{s:s, s:s, s:s, s:s, s:s, s:O*}", "id", text_of(record, "id"), "tenant",
 			text_of(record, "tenant"), "created", text_of(record, "created"), "state",
@@ -170,6 +172,16 @@ bool nc_sandboxes_await(const struct nc_sandboxes *all, const char *tenant, cons
 	return false;
 }
 
+/*
+ * The first holder has died with the ledger, or it would know. Its worker answers what is open for
+ * a while, and tells more of its sandboxes than we can: what it has told of is not there any more.
+ */
+static bool is_lost(const struct nc_sandboxes *all, uint64_t box_id)
+{
+	return nc_hub_holder_of(box_id) == 0 ? nc_clock_ns() >= all->orphans_ns
+					     : nc_sandboxes_is_decided(all, box_id);
+}
+
 void nc_sandboxes_bury_stranded(struct nc_sandboxes *all)
 {
 	struct nc_stranded **place = &all->stranded;
@@ -177,7 +189,7 @@ void nc_sandboxes_bury_stranded(struct nc_sandboxes *all)
 	while (*place) {
 		cleanup_json json_t *record = NULL;
 
-		if (!nc_sandboxes_is_decided(all, box_of((*place)->record))) {
+		if (!is_lost(all, box_of((*place)->record))) {
 			place = &(*place)->next;
 			continue;
 		}
@@ -224,5 +236,6 @@ void nc_sandboxes_say_lost(struct nc_sandboxes *all)
 			all->lost);
 		setup->say(text);
 	}
+	all->lost_before += all->lost;
 	all->lost = 0;
 }

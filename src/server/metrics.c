@@ -91,6 +91,8 @@ static const struct metric metrics_table[NC_METRIC_MAX] = {
 	[NC_METRIC_ALLOWED_CPU] = {"nacre_allowed_cpu_cores",
 		"Cores that those that run are allowed", GAUGE},
 	[NC_METRIC_SANDBOXES] = {"nacre_sandboxes", "Sandboxes", GAUGE},
+	[NC_METRIC_SANDBOXES_LOST] = {"nacre_sandboxes_lost_total",
+		"Sandboxes of the daemon before whose boxes nobody has", COUNTER},
 	[NC_METRIC_COMMANDS_RUNNING] = {"nacre_commands_running", "Commands in sandboxes that run",
 		GAUGE},
 	[NC_METRIC_SANDBOX_MEMORY] = {"nacre_sandboxes_allowed_memory_bytes",

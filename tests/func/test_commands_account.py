@@ -296,7 +296,10 @@ def test_a_spawner_that_is_killed_lets_no_command_off(tmp_path):
         line = next(body(entry) for entry in found if entry["event"] == "sandbox.command")
         assert line["status"] == "lost" and cpu(line["usage"]) > 1 and line["usage"]["wall_seconds"] > 2.5, line
         assert {alert["id"] for alert in line["alerts"]} >= {"wall_kinds"} and line["denials"]
-        assert [body(entry)["id"] for entry in journal(daemon) if entry["event"] == "sandbox.gone"] == [box.id]
+        until = time.monotonic() + 10  # its line comes behind that of the command
+        while not (gone := [body(entry)["id"] for entry in journal(daemon) if entry["event"] == "sandbox.gone"]) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert gone == [box.id]
 
 
 def test_a_cached_reply_is_paid_once(daemon):

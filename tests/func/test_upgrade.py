@@ -12,9 +12,9 @@ import time
 
 import pytest
 
-from conftest import NACRE
+from conftest import NACRE, open_way
 from serving import Daemon
-from test_sandboxes import Sandbox
+from test_sandboxes import USER, Sandbox
 from test_serve_adoption import COUNT, counted
 
 KILLS = int(os.environ.get("NACRE_KILLS", "10"))
@@ -300,3 +300,16 @@ def test_after_the_spawners_death_the_new_version_goes_on(tmp_path):
             time.sleep(0.05)
         assert patient(lambda: daemon.get("/v1/version")).json()["version"] in (VERSION, other(9))
         daemon.pid = [record["pid"] for record in daemon.log() if record["message"] == "Listening"][-1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+def test_an_ordinary_user_too(tmp_path):
+    open_way(tmp_path)
+    os.chown(tmp_path, 1000, 1000)
+    with Installed(tmp_path, prefix=USER) as daemon:
+        box = Sandbox(daemon)
+        running = box.run(COUNT % 80, background=True)
+        daemon.replace(other(9))
+        daemon.upgrade()
+        assert daemon.version() == other(9) and box.wait(running["id"], 20)["stdout"] == counted(80)
+        assert json.load(open(f"{daemon.state}/sandboxes/{box.id}"))["id"] == box.id

@@ -131,6 +131,7 @@ NC_REST(metrics)
 	nc_metrics_set(metrics, NC_METRIC_ALLOWED_CPU, (double)load.cpu_milli / 1000, NULL);
 	nc_sandboxes_load(server->sandboxes, &boxes);
 	nc_metrics_set(metrics, NC_METRIC_SANDBOXES, (double)boxes.sandboxes, NULL);
+	nc_metrics_set(metrics, NC_METRIC_SANDBOXES_LOST, (double)boxes.lost, NULL);
 	nc_metrics_set(metrics, NC_METRIC_COMMANDS_RUNNING, (double)boxes.commands, NULL);
 	nc_metrics_set(metrics, NC_METRIC_SANDBOX_MEMORY, (double)boxes.memory_bytes, NULL);
 	nc_metrics_set(metrics, NC_METRIC_SANDBOX_CPU, (double)boxes.cpu_milli / 1000, NULL);
