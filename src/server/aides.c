@@ -55,6 +55,11 @@ static struct nc_hub *hub_of(const struct nc_server *server)
 	return nc_engine_hub(server->setup.engine);
 }
 
+static bool is_holder(enum nc_aide which)
+{
+	return which >= NC_AIDE_HOLDER && which < NC_AIDE_MAX;
+}
+
 /* Of a holder. */
 static unsigned int number_of(enum nc_aide which)
 {
@@ -67,7 +72,7 @@ static int meet(struct nc_server *server, enum nc_aide which, int fd)
 	struct nc_network *network = nc_engine_setup(server->setup.engine)->network;
 	struct nacre_err ignored = {0};
 
-	if (which >= NC_AIDE_HOLDER)
+	if (is_holder(which))
 		return nc_hub_meet(hub_of(server), number_of(which), fd);
 	switch (which) {
 	case NC_AIDE_RECORDER:
@@ -102,7 +107,7 @@ static bool is_heard(const struct nc_aides *aides, enum nc_aide which)
 {
 	const struct nc_server *server = aides->server;
 
-	if (which >= NC_AIDE_HOLDER)
+	if (is_holder(which))
 		return nc_hub_has(hub_of(server), number_of(which));
 	switch (which) {
 	case NC_AIDE_RECORDER:
@@ -153,7 +158,7 @@ static void look_after(struct nc_aides *aides, enum nc_aide which)
 
 	if (is_heard(aides, which) || !atomic_load(&aides->page->up[which]))
 		return;
-	if (which >= NC_AIDE_HOLDER && deaths == aides->seen[which])
+	if (is_holder(which) && deaths == aides->seen[which])
 		nc_log(NC_LOG_ERROR, "A holder of boxes did not answer: all that it held is lost",
 			NC_LOG_TEXT("aide", nc_aide_name(which)));
 	r = nc_meeting_call(aides->server->setup.keeper.place_fd[which], type);
@@ -214,7 +219,7 @@ static bool answers(const struct nc_server *server, enum nc_aide which)
 		return true;
 	if (which == NC_AIDE_RECORDER)
 		return nc_engine_records(server->setup.engine);
-	if (which >= NC_AIDE_HOLDER)
+	if (is_holder(which))
 		return nc_hub_hears(hub_of(server), number_of(which));
 	return which != NC_AIDE_EGRESS ||
 	       nc_network_is_up(nc_engine_setup(server->setup.engine)->network);

@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from conftest import BUILD, ROOT
-from wire import (CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, KEEP, NEXT, STAY, STARTED, TTY, WALL, greeting, message, order, order_body,
+from wire import (CANCEL, DOOR, ENDED, EXIT, FAILED, FILES, KEEP, NEXT, OUTPUT, STAY, STARTED, TTY, WALL, greeting, message, order, order_body,
                   pack_head)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -118,6 +118,23 @@ return [first(b"echo kept >file; (setsid sleep 50 &); sleep 60", wall=300), sh(b
     (_, end, _), (_, _, data) = results
     assert end["cause"] == WALL and end["stays"] == 1
     assert data == b"kept\n"
+
+
+def test_every_holder_holds_open_files_and_ends_what_prints_too_much(play):
+    files, end, data, last = play("""
+files = first(b"ulimit -n", files=77)[2]
+output = worker.run(1, kind=NEXT, argv=(b"sh", b"-c", b"sleep 100"), flags=STAY, tier=tier, directory=where, env=(b"PATH=/usr/bin:/bin",), pids=50, wall=60000)
+worker.receive()
+worker.send(kill(1, OUTPUT))
+end = read_end(worker.receive()[1])
+data = sh(b"echo next")[2]
+worker.run(1, kind=NEXT, argv=(b"sh", b"-c", b"sleep 100"), flags=STAY, tier=tier, directory=where, env=(b"PATH=/usr/bin:/bin",), pids=50, wall=60000)
+worker.receive()
+worker.send(kill(1))
+return files, end, data, read_end(worker.receive()[1])
+""")
+    assert files == b"77\n" and (end["cause"], end["signal"], end["stays"], data) == (OUTPUT, 9, 1, b"next\n")
+    assert (last["cause"], last["signal"], last["stays"]) == (CANCEL, 9, 0)
 
 
 def test_the_worker_ends_a_box_that_stays(play):

@@ -238,15 +238,17 @@ void plain_hear(struct plain_box *box)
 
 void plain_kill(struct plain_box *box, enum nc_box_cause cause)
 {
-	box->dies = true;
+	if (cause == NC_CAUSE_CANCEL)
+		box->dies = true; /* else it is there for its next command */
 	if (box->state == PLAIN_STAYS) {
 		box->end.cause = cause;
-		conclude(box);
+		if (box->dies)
+			conclude(box);
 	} else if (box->state != PLAIN_DEAD) {
 		if (box->cause == NC_CAUSE_EXIT)
 			box->cause = cause;
 		say(box, PLAIN_KILL);
-		for (size_t i = 0; box->home == 0 && i < PLAIN_BOXES_MAX; i++)
+		for (size_t i = 0; box->home == 0 && box->dies && i < PLAIN_BOXES_MAX; i++)
 			if (plain.box[i].home == box->id && plain.box[i].state != PLAIN_FREE)
 				plain_kill(&plain.box[i], cause);
 	}

@@ -181,7 +181,7 @@ _Noreturn static void become_program(const struct nc_box_order *given)
 	prepare(&order);
 	argv = point_at(&order.argv);
 	env = point_at(&order.env);
-	if (argv && env && close_range(LINE_FD, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
+	if (argv && argv[0] && env && close_range(LINE_FD, ~0U, CLOSE_RANGE_CLOEXEC) == 0) {
 		if (order.flags & NC_ORDER_FILES) {
 			r = nc_become(FILES_FD, argv, env);
 		} else {

@@ -103,6 +103,8 @@ static uint16_t hear(uint64_t *ret_box)
 	if (nc_wire_receive(all.theirs[1], &all.packet, NC_BOX_FDS_MAX) <= 0 ||
 		nc_wire_open(&in, all.packet.data, all.packet.size) < 0)
 		return 0;
+	if (in.type != NC_BOX_HELLO)
+		(void)nc_wire_get_u32(&in); /* its number */
 	*ret_box = in.type == NC_BOX_HELLO ? 0 : nc_wire_get_u64(&in);
 	return in.type;
 }
