@@ -77,6 +77,7 @@ else
 	@$(PYTHON) bench/recorder.py $(BUILD)
 	@NACRE_BUILD=$(BUILD) $(PYTHON) bench/egress.py
 	@$(PYTHON) bench/relay.py $(BUILD)
+	@$(PYTHON) bench/clients.py $(BUILD)
 	@$(PYTHON) bench/warm.py $(BUILD) --write
 	@$(PYTHON) bench/growth.py $(BUILD) --write
 endif
