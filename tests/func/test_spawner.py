@@ -12,7 +12,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ANSWER, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, VERSION, WELCOME, forget,
+from wire import (ADOPT, ANSWER, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, USERS, VERSION, WELCOME, WRITABLE, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -142,6 +142,10 @@ BREAKING = {
     "stdout_is_a_file": [GREETING, ("nfn", an_order())],
     "stderr_is_a_socket": [GREETING, ("nns", an_order())],
     # layers
+    # below a root that can be written to the owner of a tree is shown as root of the box: only the worker's own may be
+    "image_of_root_below_a_writable_root": [GREETING, ("nnnd", an_order(flags=IMAGE | WRITABLE | USERS))],
+    "layer_of_root_beside_a_writable_root": [GREETING, ("nnnd", an_order(flags=WRITABLE, layers=[0]))],
+    "a_user_where_there_are_none": [GREETING, ("nnn", an_order(user=b"root"))],
     "layer_with_3": [GREETING, ("nnn", an_order(layers=[0]))],
     "layer_with_5": [GREETING, ("nnndd", an_order(layers=[0]))],
     "layer_is_a_file": [GREETING, ("nnnf", an_order(layers=[0]))],

@@ -77,11 +77,12 @@ static bool descriptors_are_sane(struct nc_box_order *order)
 /* What our terms do not have, nobody orders. */
 static bool is_sane(struct nc_box_order *order)
 {
-	const uint32_t never = NC_ORDER_DOOR | NC_ORDER_GUESTS | NC_ORDER_ZYGOTE | NC_ORDER_AHEAD;
+	const uint32_t never = NC_ORDER_DOOR | NC_ORDER_GUESTS | NC_ORDER_ZYGOTE | NC_ORDER_AHEAD |
+			       NC_ORDER_USERS | NC_ORDER_WRITABLE;
 	const uint32_t flags = order->flags;
 
 	return order->tier == NC_TIER_REMOTE && nc_box_limits_ok(&order->limits) &&
-	       order->dir[0] == '/' && order->n_binds == 0 && !(flags & never) &&
+	       order->dir[0] == '/' && order->n_binds == 0 && !(flags & never) && !order->user[0] &&
 	       descriptors_are_sane(order) &&
 	       !(flags & NC_ORDER_FILES &&
 		       (nc_box_fds_has(&order->fds, NC_FD_PACK) || flags & NC_ORDER_TTY)) &&
