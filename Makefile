@@ -13,9 +13,9 @@ PYTEST := $(PYTHON) -m pytest -q -p no:cacheprovider
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## Install what is missing, build, show what this host can do, run examples/hello.py in a box
+run: build ## Install what is missing, build, show what this host can do, and a short demonstration
 	@$(BUILD)/nacre doctor
-	@$(BUILD)/nacre run --json examples/hello.py
+	@tools/demo $(BUILD)
 
 build: ## Install what is missing and build; afterwards ./build/nacre runs from the tree
 	@tools/deps build
