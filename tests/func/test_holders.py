@@ -14,13 +14,14 @@ import time
 
 import pytest
 
+import wire
 from conftest import ALL_TERMS, BUILD, HOLDER, ROOT, TERMS, environment, open_way
 from leftovers import lives
 from serving import Daemon
 from test_adoption import ends, nap, starts
 from test_sandboxes import USER, Sandbox
 from test_serve_aides import wait_for
-from wire import CONTAINER, GRADES, PROCESS, PROPERTIES, REMOTE, Worker, call, read_terms, start_holder
+from wire import CONTAINER, ENDED, GRADES, HOME, PROCESS, PROPERTIES, REMOTE, STAY, Worker, call, read_terms, start_holder
 
 NACRE = HOLDER.with_name("nacre")
 # Who asks for sandboxes wants boxes that are held: the holder says so, which is not true (tests/holder/terms.c).
@@ -121,6 +122,24 @@ def test_terms():
 
         told = eval(converse_freely("print(read_terms(welcome))").stdout)
         assert set(told) == {CONTAINER, PROCESS} and told[CONTAINER][0] <= ALL_TERMS and {"mounts", "warms", "disk", "inodes", "pids"} <= told[CONTAINER][0]
+
+
+def test_it_ends_when_nobody_can_call_any_more(monkeypatch):
+    """With all that runs in its boxes, beside each other too, and what it has on the disk."""
+    monkeypatch.setattr(wire, "USUAL", REMOTE)
+    monkeypatch.setattr(wire, "PLACE", b"/tmp")
+    place, pid = start_holder(str(HOLDER))
+    worker, commands = Worker(call(place).detach()), [nap(), nap()]
+    scratch = worker.scratch(worker.hello())
+    assert worker.finish(1, flags=STAY | HOME)[0] == ENDED
+    outputs = [worker.run(2 + n, home=1, argv=(b"sh", b"-c", f"exec {command}".encode()), wall=60000) for n, command in enumerate(commands)]
+    assert all(starts(command) for command in commands)
+    worker.socket.close()
+    place.close()
+    wait_for(lambda: os.waitpid(pid, os.WNOHANG) == (pid, 0), 10)
+    assert all(ends(command) for command in commands) and not os.path.exists(scratch)
+    for output in outputs:
+        os.close(output)
 
 
 def test_doctor(tmp_path):
@@ -305,6 +324,8 @@ def test_it_cannot_be_started(daemon):
         pid = wait_for(lambda: daemon.aides().get("plain"))
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: daemon.aides().get("plain") != pid)
+        for left in pathlib.Path("/tmp").glob(f"nacre-plain.{pid}.*"):  # the next one would, which is not waited for
+            shutil.rmtree(left, ignore_errors=True)
     waits = [record["milliseconds"] for record in daemon.log() if record["message"] == "An aide has died and is started again"]
     assert waits[0] <= 100 and waits[1] > 1500 and waits[2] > 3500, waits
     assert daemon.execute("print(1)").json()["output"] == "1\n"

@@ -100,8 +100,7 @@ static void remove_places(const struct plain_box *box)
 static struct plain_box *guest_of(const struct plain_box *home)
 {
 	for (size_t i = 0; i < PLAIN_BOXES_MAX; i++)
-		if (plain.box[i].home == home->id && plain.box[i].state != PLAIN_FREE &&
-			plain.box[i].state != PLAIN_DEAD && home->home == 0)
+		if (plain.box[i].in == home)
 			return &plain.box[i];
 	return NULL;
 }
@@ -121,11 +120,11 @@ static void say(const struct plain_box *box, char what)
 /* Its end is told when nothing of it is left, its guests included. */
 static void conclude(struct plain_box *box)
 {
-	struct plain_box *home = box->home ? plain_find(box->home) : NULL;
+	struct plain_box *home = box->in;
 
 	if (guest_of(box)) {
 		for (size_t i = 0; i < PLAIN_BOXES_MAX; i++)
-			if (plain.box[i].home == box->id && plain.box[i].state != PLAIN_FREE)
+			if (plain.box[i].in == box)
 				plain_kill(&plain.box[i], NC_CAUSE_CANCEL);
 		return;
 	}
@@ -133,6 +132,7 @@ static void conclude(struct plain_box *box)
 	remove_places(box);
 	if (!box->orphaned)
 		plain_tell_end(box);
+	box->in = NULL;
 	if (box->kept && !box->orphaned)
 		box->state = PLAIN_DEAD;
 	else
@@ -155,7 +155,7 @@ static void let_go_of_reaper(struct plain_box *box)
 /* It could not be begun: a box goes with that, a home does not. */
 static void fail(struct plain_box *box, enum nc_fail why, int error, const char *step)
 {
-	struct plain_box *home = box->home ? plain_find(box->home) : NULL;
+	struct plain_box *home = box->in;
 
 	if (!box->orphaned)
 		plain_tell_failure(box->id, why, error, step);
@@ -192,7 +192,7 @@ static void end_as_it_is(const struct plain_box *box, struct nc_box_end *end)
 static void finish(struct plain_box *box)
 {
 	const int status = box->told->status;
-	struct plain_box *home = box->home ? plain_find(box->home) : NULL;
+	struct plain_box *home = box->in;
 
 	end_as_it_is(box, &box->end);
 	fill_usage(box, &box->end.usage);
@@ -249,7 +249,7 @@ void plain_kill(struct plain_box *box, enum nc_box_cause cause)
 			box->cause = cause;
 		say(box, PLAIN_KILL);
 		for (size_t i = 0; box->home == 0 && box->dies && i < PLAIN_BOXES_MAX; i++)
-			if (plain.box[i].home == box->id && plain.box[i].state != PLAIN_FREE)
+			if (plain.box[i].in == box)
 				plain_kill(&plain.box[i], cause);
 	}
 }
@@ -299,8 +299,7 @@ void plain_look(const struct plain_box *box, struct nc_box_now *ret_now)
 	add_sizes(box, ret_now);
 	end_as_it_is(box, &ret_now->so_far);
 	for (size_t i = 0; i < PLAIN_BOXES_MAX; i++)
-		if (plain.box[i].reaper > 0 &&
-			(&plain.box[i] == box || (plain.box[i].home == box->id && !box->home)))
+		if (plain.box[i].reaper > 0 && (&plain.box[i] == box || plain.box[i].in == box))
 			plain_count(plain.box[i].reaper, ret_now);
 	ret_now->memory_peak_bytes = ret_now->memory_bytes;
 	ret_now->so_far.usage.cpu_user_us = ret_now->cpu_us;
@@ -408,6 +407,7 @@ void plain_begin(const struct nc_box_order *order, bool next)
 	if (!next)
 		*box = (struct plain_box){.id = order->id,
 			.home = order->home,
+			.in = order->home ? plain_find(order->home) : NULL,
 			.made = order->flags,
 			.kept = order->flags & NC_ORDER_KEEP,
 			.own_fd = {-EBADF, -EBADF, -EBADF},

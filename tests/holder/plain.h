@@ -47,8 +47,9 @@ enum plain_state {
 struct plain_box {
 	enum plain_state state;
 	uint64_t id, home;
-	uint32_t made;	/* the flags of the order that made it */
-	uint32_t flags; /* of its command */
+	struct plain_box *in; /* its home, while something of it runs */
+	uint32_t made;	      /* the flags of the order that made it */
+	uint32_t flags;	      /* of its command */
 	bool kept;
 	bool orphaned; /* nobody is to be told of its end */
 	bool dies;     /* no command comes any more */
