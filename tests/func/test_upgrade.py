@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import NACRE, open_way
+from conftest import NACRE, ROOT, open_way
 from serving import Daemon
 from test_sandboxes import USER, Sandbox
 from test_serve_adoption import COUNT, counted
@@ -42,10 +42,12 @@ class Installed(Daemon):
         super().__init__(home, *options, program=self.where / "nacre", respawn=True, **more)
         self.was = self.pid
 
-    def replace(self, version=None, code=None):
+    def replace(self, version=None, code=None, build=None):
         """As an installer does it: by a file with the same name. The version has as many letters as ours; code is the body of a main()."""
         fresh = self.where / "nacre.fresh"
-        if code is not None:
+        if build is not None:
+            shutil.copy2(build / "nacre", fresh)
+        elif code is not None:
             source = self.where / "other.c"
             source.write_text(CODE % code)
             subprocess.run(["gcc", "-o", fresh, source], check=True)
@@ -129,7 +131,7 @@ def test_commands_go_on_in_another_version_and_back(tmp_path):
     ("", "Open '"),
     ("return 3 + asked;", "It cannot be executed"),
     ('puts("boxwire 99 98 beside 1 version 9"); return 0 * asked;', "version 99 of the box wire"),
-    ('puts("boxwire 7 7 beside 99 version 9"); return 0 * asked;', "speaks with recorder and others in another way"),
+    (f'puts("{SPEAKS.strip().replace(" beside ", " beside 9")}"); return 0 * asked;', "speaks with recorder and others in another way"),
     ('puts("hello"); return 0 * asked;', "does not say what it speaks"),
     ('for (int i = 0; i < 100000; i++) puts("boxwire"); return 0 * asked;', "File too large"),
     ("return (int)sleep(60) + asked;", "Ask it what it speaks"),
@@ -313,3 +315,39 @@ def test_an_ordinary_user_too(tmp_path):
         daemon.upgrade()
         assert daemon.version() == other(9) and box.wait(running["id"], 20)["stdout"] == counted(80)
         assert json.load(open(f"{daemon.state}/sandboxes/{box.id}"))["id"] == box.id
+
+
+@pytest.fixture
+def neighbour(tmp_path_factory):
+    """A build whose box wire is one version newer; NACRE_OTHER_BUILD names one that is there."""
+    if "NACRE_OTHER_BUILD" in os.environ:
+        return pathlib.Path(os.environ["NACRE_OTHER_BUILD"])
+    top = tmp_path_factory.mktemp("neighbour")
+    shutil.copytree(ROOT, top / "source", 
+                    ignore=lambda path, names: [name for name in names if pathlib.Path(path) == ROOT and (name == ".git" or name.startswith("build"))])
+    wire = top / "source/src/kernel/boxwire.h"
+    newest = int(SPEAKS.split()[1])
+    text = wire.read_text().replace(f"#define NC_BOXWIRE_VERSION {newest}U", f"#define NC_BOXWIRE_VERSION {newest + 1}U")
+    wire.write_text(text)
+    for command in (["meson", "setup", top / "build"], ["ninja", "-C", top / "build", "nacre"]):
+        subprocess.run(command, cwd=top / "source", check=True, capture_output=True, timeout=900)
+    return top / "build"
+
+
+@pytest.mark.alone
+def test_a_build_of_a_neighbouring_version(neighbour, tmp_path):
+    """Its worker speaks a newer box wire below our spawner; and ours comes back."""
+    with Installed(tmp_path) as daemon:
+        spoken = subprocess.run([neighbour / "nacre", "serve", "--speaks"], capture_output=True, text=True).stdout
+        assert spoken != SPEAKS
+        box = Sandbox(daemon)
+        running = box.run(COUNT % 600, background=True)
+        daemon.replace(build=neighbour)
+        daemon.upgrade()
+        assert box.run("echo on")["stdout"] == "on\n" and daemon.execute("print(1)").json()["output"] == "1\n"
+        daemon.die()
+        made = Sandbox(daemon)
+        assert made.run("echo made")["stdout"] == "made\n" and made.ask("POST", "/pause").status == 200 and made.ask("POST", "/resume").status == 200
+        daemon.replace()
+        daemon.upgrade()
+        assert made.run("echo back")["stdout"] == "back\n" and box.wait(running["id"], 40)["stdout"] == counted(600)
