@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import NACRE, ROOT, open_way
+from conftest import HOLDER, NACRE, ROOT, open_way
 from serving import Daemon
 from test_sandboxes import USER, Sandbox
 from test_serve_adoption import COUNT, counted
@@ -33,12 +33,12 @@ VERSION = subprocess.run([NACRE, "--version"], capture_output=True, text=True, c
 class Installed(Daemon):
     """A daemon whose programs are the test's own, and can be replaced."""
 
-    def __init__(self, home, *options, **more):
-        self.where = pathlib.Path(home) / "bin"
+    def __init__(self, home, *options, source=pathlib.Path(NACRE), programs=PROGRAMS, **more):
+        self.where, self.source = pathlib.Path(home) / "bin", source
         self.where.mkdir()
         self.where.chmod(0o755)
-        for name in PROGRAMS:
-            shutil.copy2(pathlib.Path(NACRE).parent / name, self.where / name)
+        for name in programs:
+            shutil.copy2(source.parent / name, self.where / name)
         super().__init__(home, *options, program=self.where / "nacre", respawn=True, **more)
         self.was = self.pid
 
@@ -52,7 +52,7 @@ class Installed(Daemon):
             source.write_text(CODE % code)
             subprocess.run(["gcc", "-o", fresh, source], check=True)
         else:
-            data = pathlib.Path(NACRE).read_bytes()
+            data = self.source.read_bytes()
             if version:
                 assert len(version) == len(VERSION) and VERSION.encode() in data
                 data = data.replace(VERSION.encode(), version.encode())
@@ -289,6 +289,21 @@ def test_the_registry_and_tenants_hold(tmp_path):
         daemon.upgrade()
         assert before == {name: json.load(open(f"{daemon.state}/sandboxes/{name}")) for name in os.listdir(f"{daemon.state}/sandboxes")}
         assert box.ask("GET").status == 200 and daemon.get(box.path(), key=two).status == 404 and daemon.get(box.path()).status == 401
+
+
+def test_sandboxes_of_two_holders(tmp_path):
+    """Those that the spawner holds, and those of the second holder (tests/holder), which is the keeper's child."""
+    open_way(tmp_path)
+    with Installed(tmp_path, source=HOLDER.with_name("nacre"), programs=(*PROGRAMS, "nacre-plain"), env={"NACRE_PLAIN_CLAIMS": "all"}) as daemon:
+        boxes = [Sandbox(daemon), Sandbox(daemon, tier="remote")]
+        assert [json.load(open(f"{daemon.state}/sandboxes/{box.id}"))["holder"] for box in boxes] == [0, 1]
+        running = [box.run(COUNT % 150, background=True) for box in boxes]
+        daemon.replace(other(9))
+        daemon.upgrade()
+        assert daemon.version() == other(9)
+        for box, one in zip(boxes, running):
+            assert box.run("echo on")["stdout"] == "on\n" and box.wait(one["id"], 30)["stdout"] == counted(150)
+            assert box.ask("DELETE").status == 204
 
 
 def test_after_the_spawners_death_the_new_version_goes_on(tmp_path):
