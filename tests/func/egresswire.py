@@ -12,7 +12,8 @@ import threading
 import time
 
 from conftest import BUILD
-from wire import message, text
+from wire import plain_message as message
+from wire import text
 
 VERSION = 2
 HELLO, OPEN, CHANGE, ASK, SHUT = range(1, 6)

@@ -13,7 +13,8 @@ import struct
 import subprocess
 
 from conftest import BUILD
-from wire import message, text
+from wire import plain_message as message
+from wire import text
 
 VERSION = 5
 HELLO, OPEN, BLOB, FINISH, NOTE, PART = range(1, 7)

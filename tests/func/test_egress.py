@@ -19,7 +19,7 @@ from egresswire import (ASK, CHANGE, EGRESS_ID, HELLO, METER, OPEN, VERSION, Egr
                         get, inner, listen, ok, read_all, read_head, read_reply, rule, secret, status, talk, terms,
                         wait_for)
 from serving import descriptors
-from wire import message
+from wire import plain_message as message
 
 A, CNAME, AAAA = NameServer.A, NameServer.CNAME, NameServer.AAAA
 PUBLIC = "93.184.216.34"

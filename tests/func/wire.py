@@ -31,10 +31,12 @@ def of_holder(data):
     return data[:at] + bytes([REMOTE]) + data[at + 1:].replace(b"/workspace", b"/tmp/././.", 1)
 
 
-def message(kind, body=b"", magic=0x634E, size=None, number=NUMBER):
-    """number: of a request; None: it has none."""
-    if HELLO < kind < WELCOME and number is not None:
-        body = struct.pack("<I", number) + body
+def message(kind, body=b"", number=NUMBER, **lies):
+    """Of the box wire, where requests have numbers."""
+    return plain_message(kind, struct.pack("<I", number) + body if HELLO < kind < WELCOME else body, **lies)
+
+
+def plain_message(kind, body=b"", magic=0x634E, size=None):
     return struct.pack("<HHI", magic, kind, len(body) if size is None else size) + body
 
 
