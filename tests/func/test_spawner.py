@@ -12,7 +12,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ANSWER, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, USERS, VERSION, WELCOME, WRITABLE, forget,
+from wire import (ADOPT, ANSWER, ASK, CONTAINER, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, USERS, VERSION, WELCOME, WRITABLE, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -429,6 +429,26 @@ print(worker.finish(5, argv=(b"echo", b"the worker"))[2])
     lost = errno.ESRCH
     assert done.stdout == (f"{STARTED}\n{ENDED} b'of the guest\\n' 1\n{STARTED} {lost} {lost}\n0 0\n{errno.EOPNOTSUPP}\n{TOLD}\nb''\n"
                            f"b'still here\\n'\n{ENDED}\nb'again\\n'\n0\n0\n0\n0\nTrue {errno.EBUSY}\nb'the worker\\n'\n"), done
+
+
+def test_process_boxes_of_several_clients():
+    """Their directories have the numbers of the worker's boxes: nobody else may name those."""
+    done = converse_freely("""
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+assert worker.answered(message(INTRODUCE), [theirs.fileno()]) == 0
+guest = Worker(ours.detach())
+print(guest.hello() and sorted(read_terms(guest.welcome)))
+there = worker.scratch(worker.welcome) + "/7/workspace"
+reader, writer = os.pipe()
+output = worker.run(7, tier=PROCESS, directory=there.encode(), argv=(b"sh", b"-c", b"echo mine > file; echo begun; read x; cat file"), stdin=reader)
+print(worker.receive()[0], os.read(output, 10))
+kind, body, data = guest.finish(7, tier=PROCESS, directory=there.encode(), argv=(b"sh", b"-c", b"cat file; echo theirs > file; ls -la"))
+print(kind, data)
+os.write(writer, b"go\\n")
+print(worker.receive()[0], os.read(output, 100))
+print(guest.finish(8, argv=(b"echo", b"on"))[2])
+""")
+    assert done.stdout == f"[{CONTAINER}]\n{STARTED} b'begun\\n'\n{FAILED} b''\n{ENDED} b'mine\\n'\nb'on\\n'\n", done
 
 
 def test_words_beside_an_order(relay_line):
