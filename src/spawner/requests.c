@@ -183,6 +183,8 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 	/* again from the copy, and as before: words borrow from where they were read */
 	(void)nc_boxwire_read_order(pending->data, pending->size, &pending->order);
 	(void)nc_box_fds_meet(&pending->order.fds, &spawner->packet); /* as before */
+	if (pending->client > 0) /* the journal would take it for what the worker calls so */
+		pending->order.name[0] = '\0';
 	for (size_t i = 0; i < spawner->packet.n_fds; i++)
 		spawner->packet.fds[i] = -EBADF;
 	return pending;

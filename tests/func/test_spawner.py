@@ -2,6 +2,7 @@
 rules ends the worker, never the spawner's caller, and makes no box."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import socket
@@ -51,8 +52,8 @@ def an_order(*identity, **fields):
     return order(*identity, **{**LIMITS, **fields})
 
 
-def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, **options):
-    """Starts the spawner with Python as its worker, which gets these words."""
+def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, witness=None, **options):
+    """Starts the spawner with Python as its worker, which gets these words. witness: a descriptor that is told of births and deaths."""
     program = os.open(PYTHON, os.O_RDONLY)
     high = [os.open(path, os.O_PATH) for path in binds]
 
@@ -61,9 +62,9 @@ def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, **op
         for number, descriptor in enumerate(high):
             os.dup2(descriptor, 5 + number)
 
-    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), f"{len(binds)},0,0,{patience_s}", "python3", *words]
+    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), f"{len(binds)},{witness or 0},0,{patience_s}", "python3", *words]
     try:
-        return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=range(4, 5 + len(binds)), text=True,
+        return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=[*range(4, 5 + len(binds)), *[witness] * bool(witness)], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     finally:
         for descriptor in (program, *high):
@@ -449,6 +450,26 @@ print(worker.receive()[0], os.read(output, 100))
 print(guest.finish(8, argv=(b"echo", b"on"))[2])
 """)
     assert done.stdout == f"[{CONTAINER}]\n{STARTED} b'begun\\n'\n{FAILED} b''\n{ENDED} b'mine\\n'\nb'on\\n'\n", done
+
+
+def test_the_journal_has_the_names_of_the_worker_alone():
+    """What the spawner bears witness of under the name of an execution is that one's bill: nobody else may call his box so."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    witness = fcntl.fcntl(theirs, fcntl.F_DUPFD, 64)  # out of the way of what is put in its place
+    done = converse_freely("""
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+assert worker.answered(message(INTRODUCE), [theirs.fileno()]) == 0
+guest = Worker(ours.detach())
+guest.hello()
+for one in worker, guest:
+    print(one.finish(1, argv=(b"true",), name=b"ex_of_the_worker")[0])
+""", witness=witness)
+    os.close(witness)
+    theirs.close()
+    told = []
+    while line := ours.recv(65536):
+        told.append(b"ex_of_the_worker" in line)
+    assert done.stdout == f"{ENDED}\n{ENDED}\n" and told == [True, True, False, False], (done, told)
 
 
 def test_words_beside_an_order(relay_line):
