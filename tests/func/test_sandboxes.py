@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -124,6 +125,33 @@ def test_events_of_a_command(sandbox):
     assert again == events[1:]
     waited = sandbox.run("true")
     assert sandbox.ask("GET", f"/commands/{waited['id']}/events").status == 409
+
+
+@pytest.mark.parametrize("key, left", [("again", 1), (None, 2)])
+def test_one_who_hangs_up_before_it_begins_and_asks_again(tmp_path, key, left):
+    """With a key there is one command, whenever the connection was lost; without one nobody has promised that."""
+    with Daemon(tmp_path) as daemon:
+        box = Sandbox(daemon)
+        body = json.dumps({"command": "sleep 4719", "background": True}).encode()
+        head = f"POST {box.path('/commands')} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head += f"Idempotency-Key: {key}\r\n" if key else ""
+        os.kill(daemon.process.pid, signal.SIGSTOP)  # the spawner: it begins late
+        try:
+            with socket.create_connection(("127.0.0.1", daemon.port)) as client:
+                client.sendall(head.encode() + b"\r\n" + body)
+                time.sleep(0.3)
+            time.sleep(0.3)
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        answer = box.ask("POST", "/commands", body, headers={"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})})
+        assert answer.status == 202, answer.body
+        assert box.command(answer.json()["id"])["state"] == "running"
+        until = time.monotonic() + 5
+        while len(pgrep("sleep 4719", daemon.process.pid)) != left:
+            assert time.monotonic() < until, box.ask("GET", "/commands").body
+            time.sleep(0.05)
+        time.sleep(0.2)
+        assert len(pgrep("sleep 4719", daemon.process.pid)) == left
 
 
 def test_a_signal_reaches_who_has_not_begun(sandbox):

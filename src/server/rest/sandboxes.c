@@ -803,9 +803,18 @@ static void channel_begun(void *context)
 		answer_begun(channel);
 }
 
+/* He was not told that it has begun, and with his key sends it again: it would run twice. */
 static void on_channel_gone(struct nc_exchange *exchange)
 {
-	((struct nc_channel *)exchange->keeper)->exchange = NULL;
+	struct nc_channel *channel = exchange->keeper;
+	const struct nc_sandboxes *all = channel->server->sandboxes;
+	const struct nc_sandbox *sandbox =
+		all ? nc_sandbox_find(all, NULL, exchange->part[0]) : NULL;
+	struct nc_process *process = sandbox ? nc_process_find(sandbox, channel->process) : NULL;
+
+	channel->exchange = NULL;
+	if (process && exchange->replay)
+		(void)nc_process_kill(process);
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,
