@@ -154,6 +154,39 @@ def test_one_who_hangs_up_before_it_begins_and_asks_again(tmp_path, key, left):
         assert len(pgrep("sleep 4719", daemon.process.pid)) == left
 
 
+def test_what_cannot_be_asked_for_is_not_acknowledged(tmp_path):
+    """Whoever holds the box takes nothing, and no more can wait for him."""
+    with Daemon(tmp_path) as daemon:
+        box, other = Sandbox(daemon), Sandbox(daemon)
+        running = box.run("sleep 4720", background=True)
+        other.run("sleep 4721", background=True)
+        rest = f"/commands/{running['id']}/signal"
+        head = f"POST {box.path(rest)} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n"
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            for _ in range(150):  # 4,096 wait, and what a socket holds
+                clients = [socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(40)]
+                for client in clients:
+                    client.sendall(head.encode() + b'{"signal":18}')
+                time.sleep(0.02)
+                for client in clients:
+                    client.close()
+            answer = box.ask("DELETE", f"/commands/{running['id']}")
+            assert other.ask("DELETE").status == 204  # it ends, if not now
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        assert answer.status >= 500, (answer.status, answer.body)
+        until = time.monotonic() + 10
+        while pgrep("sleep 4721", daemon.process.pid):
+            assert time.monotonic() < until, "it was promised to end, and nobody has it end"
+            time.sleep(0.1)
+        assert box.command(running["id"])["state"] == "running"
+        while (answer := box.ask("DELETE", f"/commands/{running['id']}")).status != 202:
+            assert time.monotonic() < until, answer.body
+            time.sleep(0.1)
+        assert box.wait(running["id"])["status"] == "cancelled"
+
+
 def test_a_signal_reaches_who_has_not_begun(sandbox):
     """It is the program's, and waits for it."""
     for _ in range(20):

@@ -506,10 +506,17 @@ static void reply_with(struct nc_exchange *exchange, unsigned int status, json_t
 static void acknowledge(struct nc_server *server, struct nc_exchange *exchange, int64_t ticket,
 	unsigned int status, json_t *reply)
 {
+	struct nacre_err err = {0};
 	struct nc_wait *wait = NULL;
 
-	if (ticket <= 0) {
+	if (ticket == 0) {
 		reply_with(exchange, status, reply);
+		return;
+	}
+	if (ticket < 0) {
+		json_decref(reply);
+		nc_err_errno(&err, (int)ticket, "Ask whoever holds the sandbox");
+		nc_problem_err(exchange, &err);
 		return;
 	}
 	wait = nc_wait_new(server, exchange);
