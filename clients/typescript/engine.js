@@ -52,7 +52,14 @@ export class Engine {
       const one = this.waiting.get(frame.n);
       if (!one) continue;
       if (frame.event === 'output') {
-        one.onOutput?.(frame);
+        try {
+          one.onOutput?.(frame);
+        } catch (error) { // the caller's own: here nobody would hear of it, and the process would end
+          this.waiting.delete(frame.n);
+          this.#rest();
+          this.#send({ n: ++this.count, op: 'cancel', of: frame.n });
+          one.reject(error);
+        }
         continue;
       }
       this.waiting.delete(frame.n);

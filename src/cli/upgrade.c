@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -151,9 +150,8 @@ _Noreturn static void ask(int exe_fd, int out_fd)
 }
 
 /* All that it says in its time, as text. */
-static int read_spoken(int fd, char text[static SPOKEN_MAX])
+static int read_spoken(int fd, uint64_t until, char text[static SPOKEN_MAX])
 {
-	const uint64_t until = nc_clock_ns() + SPEAK_NS;
 	struct pollfd event = {.fd = fd, .events = POLLIN};
 	size_t size = 0;
 	ssize_t n = 1;
@@ -173,30 +171,32 @@ static int read_spoken(int fd, char text[static SPOKEN_MAX])
 	return n < 0 ? -errno : n > 0 ? -EFBIG : 0;
 }
 
-/* Its answer, as text; it is our own program, or says so, and has our rights. */
+/* Its answer, as text; it is our own program, or says so, and has our rights. It is not waited for
+ * longer than it may take: all signals wait meanwhile, also the one that is to end us. */
 static int hear(int exe_fd, char text[static SPOKEN_MAX], struct nacre_err *err)
 {
+	const uint64_t until = nc_clock_ns() + SPEAK_NS;
 	cleanup_close int in_fd = -EBADF;
-	int ends[2], status = 0, r;
-	pid_t pid;
+	cleanup_process int pidfd = -EBADF;
+	siginfo_t info = {0};
+	int ends[2], r;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return nc_err_errno(err, -errno, "Make a pipe");
 	in_fd = ends[0];
-	pid = fork();
-	if (pid == 0)
+	r = nc_fork(&pidfd);
+	if (r == 0)
 		ask(exe_fd, ends[1]);
 	(void)close(ends[1]);
-	if (pid < 0)
-		return nc_err_errno(err, -errno, "Start it");
-	r = read_spoken(in_fd, text);
 	if (r < 0)
-		(void)kill(pid, SIGKILL); /* a child of ours that nobody has waited for */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+		return nc_err_errno(err, r, "Start it");
+	r = read_spoken(in_fd, until, text);
+	if (r == 0)
+		r = nc_pidfd_wait(pidfd, until, &info);
 	if (r < 0)
 		return nc_err_errno(err, r, "Ask it what it speaks");
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+	pidfd = nc_fd_close(pidfd); /* it is reaped */
+	if (info.si_code != CLD_EXITED || info.si_status != 0)
 		return nc_err_set(err, -EINVAL,
 			"It cannot be executed, or does not know --speaks: it may be older");
 	return 0;

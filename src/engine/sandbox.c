@@ -843,6 +843,9 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 
 		if (s->lives && s->saved_ns != s->used_ns)
 			nc_sandbox_save(s);
+		/* whoever holds the box may not have taken it, and does nothing the second time */
+		if (s->lives && s->ends)
+			nc_hub_drop(all->hub, s->box_id);
 		for (struct nc_process *p = s->processes; p; p = p->next)
 			nc_process_look(p);
 		if (s->lives &&

@@ -125,7 +125,8 @@ static int handle_hello(struct nc_spawner *spawner, struct nc_wire_in *in)
 		.ranges = host->ranges, .n_adopted = is_worker ? count_adopted(spawner) : 0};
 	nc_scratch_path(&spawner->nursery.scratch, welcome.scratch);
 	for (enum nc_tier i = 0; i < NC_TIER_MAX; i++)
-		nc_terms_judge(host, i, &welcome.terms[i]);
+		if (is_worker || i != NC_TIER_PROCESS)
+			nc_terms_judge(host, i, &welcome.terms[i]);
 	nc_wire_begin(&out, NC_BOX_WELCOME);
 	nc_wire_put_u32(&out, NC_BOXWIRE_VERSION);
 	nc_boxwire_put_welcome(&out, &welcome);
@@ -182,6 +183,8 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 	/* again from the copy, and as before: words borrow from where they were read */
 	(void)nc_boxwire_read_order(pending->data, pending->size, &pending->order);
 	(void)nc_box_fds_meet(&pending->order.fds, &spawner->packet); /* as before */
+	if (pending->client > 0) /* the journal would take it for what the worker calls so */
+		pending->order.name[0] = '\0';
 	for (size_t i = 0; i < spawner->packet.n_fds; i++)
 		spawner->packet.fds[i] = -EBADF;
 	return pending;
@@ -272,7 +275,9 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return -EBADMSG;
 	if (is_short_of_fds(spawner))
 		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
-	why = nc_means_refuse(&spawner->nursery.host, &order);
+	why = spawner->client_now > 0 && order.tier == NC_TIER_PROCESS
+		      ? "The directories of process boxes have the numbers of the worker's"
+		      : nc_means_refuse(&spawner->nursery.host, &order);
 	if (why)
 		return refuse(spawner, order.id, -EOPNOTSUPP, why);
 	if (order.home > 0)

@@ -477,6 +477,8 @@ int nc_holder_receive(struct nc_holder *holder, struct nc_holder_event *ret_even
 	} else if (in.type == NC_BOX_ANSWER) {
 		event.number = nc_wire_get_u32(&in);
 		event.error = -(int)(nc_wire_get_u32(&in) & 0xfff);
+		if (event.number == 0) /* that of no request: the hub's word for all of them */
+			return -EPROTO;
 		if (event.number == holder->unanswered)
 			holder->unanswered = 0;
 		if (event.number == holder->untold)

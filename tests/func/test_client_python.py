@@ -381,7 +381,7 @@ def test_the_signatures_are_those_of_the_seed():
 
 def test_the_package_is_small_and_needs_nothing(tmp_path):
     files = [*(ROOT / "clients/python/src/nacre").glob("*.py")]
-    assert sum(path.stat().st_size for path in files) < 60 << 10
+    assert sum(path.stat().st_size for path in files) < 64 << 10
     script = "import sys; before = set(sys.modules); import nacre; print([m for m in set(sys.modules) - before if m.split('.')[0] not in sys.stdlib_module_names and m.split('.')[0] != 'nacre'])"
     done = subprocess.run([sys.executable, "-S", "-c", script], env={"PYTHONPATH": str(ROOT / "clients/python/src"), "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
@@ -394,3 +394,63 @@ def test_the_readme_runs(embedded, tmp_path):
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, "PYTHONPATH": str(ROOT / "clients/python/src")},
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and done.stdout.startswith("42\n success") and "2 data.csv" in done.stdout and "streamed" in done.stdout, done.stdout + done.stderr
+
+
+def in_child(do):
+    """Runs it after a fork; the child ends as a program does, with what it has registered for that. Its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        import atexit
+        code = 1
+        try:
+            code = 0 if do() else 2
+        finally:
+            atexit._run_exitfuncs()
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_a_fork_leaves_the_parents_children_alone(embedded):
+    with embedded.sandbox() as box:
+        assert embedded.run("print(1)", "python").output == "1\n"
+        ours = {kind: one for kind, (_, one) in nacre.engine._shared.items()}
+        assert set(ours) == {"engine", "daemon"} and in_child(lambda: True) == 0
+        time.sleep(0.2)
+        assert ours["engine"].process.poll() is None and pathlib.Path(ours["daemon"].home).is_dir()
+        assert embedded.run("print(2)", "python").output == "2\n" and box.run("echo 3").stdout == "3\n"
+
+
+def test_a_fork_shares_no_connection(client):
+    with client.sandbox() as box:
+        assert box.run("true").ok and len(client.http.idle) == 1
+        kept = client.http.idle[0]
+        assert in_child(lambda: box.run("echo child").stdout == "child\n" and kept not in client.http.idle) == 0
+        assert client.http.idle == [kept] and box.run("echo parent").stdout == "parent\n"
+
+
+def test_an_exception_in_the_callers_own_function_reaches_him(either):
+    def fail(stream, data):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError):
+        either.run("print(1)", "python", on_output=fail, timeout=10)
+    assert either.run("print(2)", "python").output == "2\n"
+
+
+def test_a_reply_that_is_no_http_is_an_exception_of_ours():
+    import socket
+    import threading
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def lie():
+            for reply in (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+                          b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{}"):
+                connection = listener.accept()[0]
+                connection.recv(65536)
+                connection.sendall(reply)
+                connection.close()
+
+        threading.Thread(target=lie, daemon=True).start()
+        with nacre.Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as one:
+            for _ in range(3):
+                with pytest.raises(nacre.ConnectionLost):
+                    one.http.ask("GET", "/v1/version")

@@ -84,6 +84,13 @@ def test_errors(node):
     """)
 
 
+def test_an_exception_in_the_callers_own_function_reaches_him(node):
+    node("""
+        await assert.rejects(run('print(1)', { language: 'python', onOutput: () => { throw new TypeError('mine'); } }), { name: 'TypeError', message: 'mine' });
+        assert.equal((await run('print(2)', { language: 'python' })).output, '2\\n');
+    """)
+
+
 def test_a_sandbox(node):
     node("""
         const manager = new SandboxManager({ env: { A: '1' }, limits: { memoryMB: 256, diskMB: 64 } });

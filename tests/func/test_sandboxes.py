@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -124,6 +125,66 @@ def test_events_of_a_command(sandbox):
     assert again == events[1:]
     waited = sandbox.run("true")
     assert sandbox.ask("GET", f"/commands/{waited['id']}/events").status == 409
+
+
+@pytest.mark.parametrize("key, left", [("again", 1), (None, 2)])
+def test_one_who_hangs_up_before_it_begins_and_asks_again(tmp_path, key, left):
+    """With a key there is one command, whenever the connection was lost; without one nobody has promised that."""
+    with Daemon(tmp_path) as daemon:
+        box = Sandbox(daemon)
+        body = json.dumps({"command": "sleep 4719", "background": True}).encode()
+        head = f"POST {box.path('/commands')} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head += f"Idempotency-Key: {key}\r\n" if key else ""
+        os.kill(daemon.process.pid, signal.SIGSTOP)  # the spawner: it begins late
+        try:
+            with socket.create_connection(("127.0.0.1", daemon.port)) as client:
+                client.sendall(head.encode() + b"\r\n" + body)
+                time.sleep(0.3)
+            time.sleep(0.3)
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        answer = box.ask("POST", "/commands", body, headers={"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})})
+        assert answer.status == 202, answer.body
+        assert box.command(answer.json()["id"])["state"] == "running"
+        until = time.monotonic() + 5
+        while len(pgrep("sleep 4719", daemon.process.pid)) != left:
+            assert time.monotonic() < until, box.ask("GET", "/commands").body
+            time.sleep(0.05)
+        time.sleep(0.2)
+        assert len(pgrep("sleep 4719", daemon.process.pid)) == left
+
+
+def test_what_cannot_be_asked_for_is_not_acknowledged(tmp_path):
+    """Whoever holds the box takes nothing, and no more can wait for him."""
+    with Daemon(tmp_path) as daemon:
+        box, other = Sandbox(daemon), Sandbox(daemon)
+        running = box.run("sleep 4720", background=True)
+        other.run("sleep 4721", background=True)
+        rest = f"/commands/{running['id']}/signal"
+        head = f"POST {box.path(rest)} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n"
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            for _ in range(150):  # 4,096 wait, and what a socket holds
+                clients = [socket.create_connection(("127.0.0.1", daemon.port)) for _ in range(40)]
+                for client in clients:
+                    client.sendall(head.encode() + b'{"signal":18}')
+                time.sleep(0.02)
+                for client in clients:
+                    client.close()
+            answer = box.ask("DELETE", f"/commands/{running['id']}")
+            assert other.ask("DELETE").status == 204  # it ends, if not now
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        assert answer.status >= 500, (answer.status, answer.body)
+        until = time.monotonic() + 10
+        while pgrep("sleep 4721", daemon.process.pid):
+            assert time.monotonic() < until, "it was promised to end, and nobody has it end"
+            time.sleep(0.1)
+        assert box.command(running["id"])["state"] == "running"
+        while (answer := box.ask("DELETE", f"/commands/{running['id']}")).status != 202:
+            assert time.monotonic() < until, answer.body
+            time.sleep(0.1)
+        assert box.wait(running["id"])["status"] == "cancelled"
 
 
 def test_a_signal_reaches_who_has_not_begun(sandbox):

@@ -2,6 +2,7 @@
 rules ends the worker, never the spawner's caller, and makes no box."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import socket
@@ -12,7 +13,7 @@ import pytest
 
 import wire
 from conftest import BUILD
-from wire import (ADOPT, ANSWER, ASK, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, USERS, VERSION, WELCOME, WRITABLE, forget,
+from wire import (ADOPT, ANSWER, ASK, CONTAINER, DOOR, ENDED, FAILED, FORGET, FREEZE, GUESTS, HELLO, IMAGE, KEEP, KILL, MB, NEXT, PROCESS, READY, SIGNAL, STARTED, TOLD, TTY, USERS, VERSION, WELCOME, WRITABLE, forget,
                   greeting, kill, message, order, ready)
 
 PYTHON = os.path.realpath("/usr/bin/python3")
@@ -51,8 +52,8 @@ def an_order(*identity, **fields):
     return order(*identity, **{**LIMITS, **fields})
 
 
-def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, **options):
-    """Starts the spawner with Python as its worker, which gets these words."""
+def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, witness=None, **options):
+    """Starts the spawner with Python as its worker, which gets these words. witness: a descriptor that is told of births and deaths."""
     program = os.open(PYTHON, os.O_RDONLY)
     high = [os.open(path, os.O_PATH) for path in binds]
 
@@ -61,9 +62,9 @@ def start_spawner(*words, prefix=(), binds=(), ready_boxes=0, patience_s=0, **op
         for number, descriptor in enumerate(high):
             os.dup2(descriptor, 5 + number)
 
-    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), f"{len(binds)},0,0,{patience_s}", "python3", *words]
+    command = [*prefix, BUILD / "nacre-spawner", "0", str(ready_boxes), f"{len(binds)},{witness or 0},0,{patience_s}", "python3", *words]
     try:
-        return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=range(4, 5 + len(binds)), text=True,
+        return subprocess.Popen(list(map(str, command)), preexec_fn=places, pass_fds=[*range(4, 5 + len(binds)), *[witness] * bool(witness)], text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
     finally:
         for descriptor in (program, *high):
@@ -429,6 +430,46 @@ print(worker.finish(5, argv=(b"echo", b"the worker"))[2])
     lost = errno.ESRCH
     assert done.stdout == (f"{STARTED}\n{ENDED} b'of the guest\\n' 1\n{STARTED} {lost} {lost}\n0 0\n{errno.EOPNOTSUPP}\n{TOLD}\nb''\n"
                            f"b'still here\\n'\n{ENDED}\nb'again\\n'\n0\n0\n0\n0\nTrue {errno.EBUSY}\nb'the worker\\n'\n"), done
+
+
+def test_process_boxes_of_several_clients():
+    """Their directories have the numbers of the worker's boxes: nobody else may name those."""
+    done = converse_freely("""
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+assert worker.answered(message(INTRODUCE), [theirs.fileno()]) == 0
+guest = Worker(ours.detach())
+print(guest.hello() and sorted(read_terms(guest.welcome)))
+there = worker.scratch(worker.welcome) + "/7/workspace"
+reader, writer = os.pipe()
+output = worker.run(7, tier=PROCESS, directory=there.encode(), argv=(b"sh", b"-c", b"echo mine > file; echo begun; read x; cat file"), stdin=reader)
+print(worker.receive()[0], os.read(output, 10))
+kind, body, data = guest.finish(7, tier=PROCESS, directory=there.encode(), argv=(b"sh", b"-c", b"cat file; echo theirs > file; ls -la"))
+print(kind, data)
+os.write(writer, b"go\\n")
+print(worker.receive()[0], os.read(output, 100))
+print(guest.finish(8, argv=(b"echo", b"on"))[2])
+""")
+    assert done.stdout == f"[{CONTAINER}]\n{STARTED} b'begun\\n'\n{FAILED} b''\n{ENDED} b'mine\\n'\nb'on\\n'\n", done
+
+
+def test_the_journal_has_the_names_of_the_worker_alone():
+    """What the spawner bears witness of under the name of an execution is that one's bill: nobody else may call his box so."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    witness = fcntl.fcntl(theirs, fcntl.F_DUPFD, 64)  # out of the way of what is put in its place
+    done = converse_freely("""
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+assert worker.answered(message(INTRODUCE), [theirs.fileno()]) == 0
+guest = Worker(ours.detach())
+guest.hello()
+for one in worker, guest:
+    print(one.finish(1, argv=(b"true",), name=b"ex_of_the_worker")[0])
+""", witness=witness)
+    os.close(witness)
+    theirs.close()
+    told = []
+    while line := ours.recv(65536):
+        told.append(b"ex_of_the_worker" in line)
+    assert done.stdout == f"{ENDED}\n{ENDED}\n" and told == [True, True, False, False], (done, told)
 
 
 def test_words_beside_an_order(relay_line):

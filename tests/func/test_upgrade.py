@@ -135,6 +135,8 @@ def test_commands_go_on_in_another_version_and_back(tmp_path):
     ('puts("hello"); return 0 * asked;', "does not say what it speaks"),
     ('for (int i = 0; i < 100000; i++) puts("boxwire"); return 0 * asked;', "File too large"),
     ("return (int)sleep(60) + asked;", "Ask it what it speaks"),
+    # it has said all, and does not end: whoever waited for that would hear no signal any more
+    (f'puts("{SPEAKS.strip()}"); fclose(stdout); return (int)sleep(60) + asked;', "Ask it what it speaks"),
     (SAYS + " return 1;", "did not come up"),
     (SAYS + " return raise(SIGKILL);", "did not come up"),
 ])

@@ -240,6 +240,7 @@ class Worker:
         self.send(message(HELLO, struct.pack("<I", version) + more))
         kind, body, _ = self.receive()
         assert kind == WELCOME, kind
+        self.welcome = body
         return body
 
     def scratch(self, body):

@@ -506,10 +506,17 @@ static void reply_with(struct nc_exchange *exchange, unsigned int status, json_t
 static void acknowledge(struct nc_server *server, struct nc_exchange *exchange, int64_t ticket,
 	unsigned int status, json_t *reply)
 {
+	struct nacre_err err = {0};
 	struct nc_wait *wait = NULL;
 
-	if (ticket <= 0) {
+	if (ticket == 0) {
 		reply_with(exchange, status, reply);
+		return;
+	}
+	if (ticket < 0) {
+		json_decref(reply);
+		nc_err_errno(&err, (int)ticket, "Ask whoever holds the sandbox");
+		nc_problem_err(exchange, &err);
 		return;
 	}
 	wait = nc_wait_new(server, exchange);
@@ -803,9 +810,18 @@ static void channel_begun(void *context)
 		answer_begun(channel);
 }
 
+/* He was not told that it has begun, and with his key sends it again: it would run twice. */
 static void on_channel_gone(struct nc_exchange *exchange)
 {
-	((struct nc_channel *)exchange->keeper)->exchange = NULL;
+	struct nc_channel *channel = exchange->keeper;
+	const struct nc_sandboxes *all = channel->server->sandboxes;
+	const struct nc_sandbox *sandbox =
+		all ? nc_sandbox_find(all, NULL, exchange->part[0]) : NULL;
+	struct nc_process *process = sandbox ? nc_process_find(sandbox, channel->process) : NULL;
+
+	channel->exchange = NULL;
+	if (process && exchange->replay)
+		(void)nc_process_kill(process);
 }
 
 static void run_in_background(struct nc_server *server, struct nc_exchange *exchange,

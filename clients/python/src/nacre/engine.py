@@ -29,6 +29,7 @@ def program() -> str:
 class _Waiting:
     def __init__(self, on_output: Optional[Callable[[Dict[str, Any]], None]]):
         self.done, self.frame, self.on_output = threading.Event(), None, on_output  # type: Any, Any, Any
+        self.raised: Optional[BaseException] = None
 
 
 class Engine:
@@ -43,6 +44,7 @@ class Engine:
         self.socket, self.stream = ours, ours.makefile("rb", buffering=1 << 16)
         self.lock, self.waiting, self.count = threading.Lock(), {}, itertools.count(1)  # type: Any, Dict[int, _Waiting], Any
         self.gone: Optional[NacreError] = None
+        self.pid = os.getpid()
         greeting = self._receive()
         if greeting is None or greeting["event"] != "ready":
             self.close()
@@ -55,16 +57,21 @@ class Engine:
         try:
             head = self.stream.read(4)
             data = self.stream.read(struct.unpack("<I", head)[0]) if len(head) == 4 else b""
+            frame: Optional[Dict[str, Any]] = json.loads(data) if data else None
         except (OSError, ValueError):
             return None
-        frame: Optional[Dict[str, Any]] = json.loads(data) if data else None
         return frame
 
     def _listen(self) -> None:
         for frame in iter(self._receive, None):
             waiting = self.waiting.get(frame["n"])
             if waiting and frame["event"] == "output":
-                waiting.on_output(frame)
+                try:
+                    if not waiting.raised:
+                        waiting.on_output(frame)
+                except BaseException as error:  # the caller's own, who is told: others wait for this thread as well
+                    waiting.raised = error
+                    waiting.done.set()
             elif waiting:
                 waiting.frame = frame
                 waiting.done.set()
@@ -88,6 +95,8 @@ class Engine:
         try:
             if not self.gone:
                 waiting.done.wait()
+            if waiting.raised:
+                raise waiting.raised
         except BaseException:  # Ctrl-C: what runs is not wanted any more
             self.cancel(number)
             raise
@@ -111,6 +120,8 @@ class Engine:
                 pass  # it has gone, and all that ran with it
 
     def close(self) -> None:
+        if self.pid != os.getpid():
+            return  # after a fork it is the parent's still, who goes on with it
         try:
             self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -124,6 +135,7 @@ class Daemon:
     """A `nacre serve` of our own: on a port of this machine that the system chooses, with a key that only we have."""
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
         self.home = tempfile.mkdtemp(prefix="nacre-")
         environment = {**os.environ, "NACRE_STATE": self.home}
         try:
@@ -151,6 +163,8 @@ class Daemon:
         raise NacreError("nacre serve did not begin: " + " ".join(said[-3:]), code="no_daemon")
 
     def close(self) -> None:
+        if self.pid != os.getpid():
+            return  # the parent's, as above
         self.process.terminate()
         try:
             self.process.wait(timeout=5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import socket
 import threading
 import time
@@ -124,9 +125,12 @@ class Http:
         host, _, port = where.rpartition(":") if where[-1:] != "]" and ":" in where else (where, "", "")
         self.host, self.port = host.strip("[]"), int(port or (443 if self.tls else 7070))
         self.timeout, self.idle, self.lock = timeout, [], threading.Lock()  # type: Optional[float], List[Connection], Any
+        self.pid = os.getpid()
         self.head = f"Host: {where}\r\n" + (f"Authorization: Bearer {key}\r\n" if key else "")
 
     def _take(self) -> Connection:
+        if self.pid != os.getpid():  # two processes on one connection would read each other's replies
+            self.pid, self.idle, self.lock = os.getpid(), [], threading.Lock()
         with self.lock:
             if self.idle:
                 return self.idle.pop()
@@ -177,7 +181,7 @@ class Http:
         reply = self.open(method, path, body, headers, safe, call)
         try:
             data = reply.body()
-        except OSError as error:
+        except (OSError, ValueError) as error:
             reply.connection.close()
             raise ConnectionLost(f"{self.host}:{self.port}: {error}") from error
         if reply.headers.get("connection") == "close":
