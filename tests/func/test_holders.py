@@ -157,12 +157,12 @@ def test_one_run_without_a_daemon(tmp_path):
     def run(*words, program=NACRE, **more):
         return subprocess.run([program, *words], env={**environment(tmp_path), **more}, capture_output=True, text=True, timeout=60)
 
-    before = set(pathlib.Path("/tmp").glob("nacre-plain.*"))
+    before = set(pathlib.Path("/tmp").glob("plain-holder.*"))
     command = nap()
     done = run("run", "--tier", "remote", "--json", "-c", f"import subprocess; subprocess.Popen('{command}'.split()); print(6 * 7)", **CLAIMS)
     reply = json.loads(done.stdout)
     assert (reply["tier"], reply["output"]) == ("remote", "42\n") and ends(command)
-    wait_for(lambda: set(pathlib.Path("/tmp").glob("nacre-plain.*")) <= before)
+    wait_for(lambda: set(pathlib.Path("/tmp").glob("plain-holder.*")) <= before)
     # who promises nothing gets nothing, and nothing falls back
     weak = run("run", "--tier", "remote", "-c", "print(1)")
     assert weak.returncode == 126 and "The floor wants" in weak.stderr and not weak.stdout
@@ -324,7 +324,7 @@ def test_it_cannot_be_started(daemon):
         pid = wait_for(lambda: daemon.aides().get("plain"))
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: daemon.aides().get("plain") != pid)
-        for left in pathlib.Path("/tmp").glob(f"nacre-plain.{pid}.*"):  # the next one would, which is not waited for
+        for left in pathlib.Path("/tmp").glob(f"plain-holder.{pid}.*"):  # the next one would, which is not waited for
             shutil.rmtree(left, ignore_errors=True)
     waits = [record["milliseconds"] for record in daemon.log() if record["message"] == "An aide has died and is started again"]
     assert waits[0] <= 100 and waits[1] > 1500 and waits[2] > 3500, waits

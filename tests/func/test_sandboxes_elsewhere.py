@@ -27,7 +27,7 @@ def daemon(tmp_path_factory):
 
 def place_of(box):
     """Its workspace: all of them are numbered below one directory of the holder's, and the newest is its."""
-    numbers = [path for path in pathlib.Path("/tmp").glob(f"nacre-plain.{box.daemon.aides()['plain']}.*/*")]
+    numbers = [path for path in pathlib.Path("/tmp").glob(f"plain-holder.{box.daemon.aides()['plain']}.*/*")]
     return str(max(numbers, key=lambda path: int(path.name)) / "workspace")
 
 

@@ -28,7 +28,7 @@
 #include "tier/launch.h"
 
 #define TEMPORARY "/tmp"
-#define PREFIX "nacre-plain."
+#define PREFIX "plain-holder."
 
 const int plain_ignored[PLAIN_IGNORED] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
 
