@@ -39,7 +39,7 @@ export class Client {
       return await this.#runThere(request, told, signal);
     } catch (error) {
       // who hangs up has time to come back; who cancels does not want it any more
-      if (signal?.aborted) await this.#http.bytes('DELETE', `/v1/jobs/${request.id}`).catch(() => {});
+      if (signal?.aborted) await this.#http.bytes('DELETE', `/v1/jobs/${encodeURIComponent(request.id)}`).catch(() => {});
       throw error;
     }
   }

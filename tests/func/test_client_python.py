@@ -454,3 +454,13 @@ def test_a_reply_that_is_no_http_is_an_exception_of_ours():
             for _ in range(3):
                 with pytest.raises(nacre.ConnectionLost):
                     one.http.ask("GET", "/v1/version")
+
+
+@pytest.mark.parametrize("name", ["../sandboxes/{}", "{}/commands", "{}?x=", "{}#x", "%2e%2e/{}", " {}", "{}\r\nX: y"])
+def test_an_id_is_no_part_of_an_address(client, name):
+    with client.sandbox() as box:
+        for call in (client.connect, client.delete_snapshot):
+            with pytest.raises(nacre.NacreError) as error:
+                call(name.format(box.id))
+            assert error.value.status in (400, 404), error.value
+        assert box.run("true").ok

@@ -140,6 +140,9 @@ def test_the_next_daemon_and_the_worker_that_is_left_tell_once(tmp_path):
             while sum(line["message"] == "Listening" for line in daemon.log()) < 2 and time.monotonic() < until:
                 time.sleep(0.05)
             daemon.pid = [line["pid"] for line in daemon.log() if line["message"] == "Listening"][-1]
+        while not gone(daemon, box.id) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)  # for a second one
         assert len(gone(daemon, box.id)) == 1 and records(daemon) == {}
         assert Sandbox(daemon).run("echo well")["stdout"] == "well\n"
 

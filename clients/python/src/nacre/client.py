@@ -108,7 +108,7 @@ class Client:
             return self._run_here(request, on_output, _call)
         call = _call or Call()
         identity = request.setdefault("id", f"ex_{uuid.uuid4().hex}")
-        call.undo.append(lambda: self.http.ask("DELETE", f"/v1/jobs/{quote(identity)}"))
+        call.undo.append(lambda: self.http.ask("DELETE", f"/v1/jobs/{quote(identity, safe='')}"))
         try:
             if on_output:
                 return self._run_streamed(request, on_output, call)
@@ -153,7 +153,7 @@ class Client:
 
     def connect(self, sandbox_id: str) -> "Sandbox":
         """A sandbox that is there already."""
-        return Sandbox._of(self, self.http.json("GET", f"/v1/sandboxes/{quote(sandbox_id)}"))
+        return Sandbox._of(self, self.http.json("GET", f"/v1/sandboxes/{quote(sandbox_id, safe='')}"))
 
     def sandboxes(self) -> List["Sandbox"]:
         found, after = [], ""  # type: List[Sandbox], Any
@@ -168,7 +168,7 @@ class Client:
         return list(self.http.json("GET", "/v1/snapshots")["snapshots"])
 
     def delete_snapshot(self, snapshot_id: str) -> None:
-        self.http.ask("DELETE", f"/v1/snapshots/{quote(snapshot_id)}")
+        self.http.ask("DELETE", f"/v1/snapshots/{quote(snapshot_id, safe='')}")
 
     def history(self, limit: int = 100) -> List[Dict[str, Any]]:
         """The latest executions, the newest first. Without a daemon: those of this machine's journal."""
