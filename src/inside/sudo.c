@@ -230,7 +230,8 @@ static int call(void)
 {
 	const struct sockaddr_un place = {.sun_family = AF_UNIX, .sun_path = NC_BOX_SUDO_SOCKET};
 	const struct timespec moment = {.tv_nsec = PAUSE_NS};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	cleanup_close int made_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = nc_fd_dup(made_fd); /* or it could be taken for a stream that is closed */
 
 	for (int i = 0; fd >= 0 && i < PATIENCE; i++) {
 		if (connect(fd, (const struct sockaddr *)&place, sizeof(place)) == 0)
@@ -244,7 +245,7 @@ static int call(void)
 
 _Noreturn static void lost(void)
 {
-	refuse("the connection to the daemon is lost; what became of the command is in its list");
+	refuse("the connection to the daemon is lost; the command may go on");
 }
 
 /* Who answers may have closed behind its last word, which is still to be read: no SIGPIPE. */

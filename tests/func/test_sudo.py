@@ -89,6 +89,10 @@ def test_streams_pass(sandbox):
     assert (done["stdout"], done["stderr"]) == ("in\nover\n", "wrong\n"), done
 
 
+def test_streams_that_are_closed(sandbox):
+    assert sandbox.run("sudo id -u <&-; sudo sh -c 'cat; id -u' <&- 2>&-; sudo true >&- <&-; echo $?; sudo id -u >&-; echo $?")["stdout"] == "0\n0\n0\n1\n"
+
+
 def test_large_streams_are_whole_in_both_directions(sandbox):
     done = sandbox.run("head -c 20000000 /dev/urandom >/tmp/big; sha256sum </tmp/big; sudo cat /tmp/big | sha256sum; sudo cat </tmp/big | sha256sum; sudo sha256sum </tmp/big")
     assert done["exit_code"] == 0 and len(set(done["stdout"].split("\n")[:4])) == 1, done
@@ -308,17 +312,41 @@ def test_its_own_loading_cannot_be_changed(sandbox):
     assert done["stdout"] == "0\n0\n", done
 
 
-def test_two_tenants(daemon):
-    """Each asks at its own socket, and is written down as its own."""
-    one, two = Sandbox(daemon, user="sandbox"), Sandbox(daemon, user="sandbox")
-    try:
-        one.run("sudo sh -c 'echo one >/tmp/mark'")
-        assert two.run("sudo sh -c 'cat /tmp/mark || echo none'")["stdout"] == "none\n"
-        assert any(command["command"][:1] == ["sh"] for command in one.ask("GET", "/commands").json()["commands"])
-        assert not [command for command in two.ask("GET", "/commands").json()["commands"] if command["command"] == ["sh", "-c", "echo one >/tmp/mark"]]
-    finally:
-        one.ask("DELETE")
-        two.ask("DELETE")
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    home = tmp_path_factory.mktemp("tenants")
+    (home / "config").mkdir()
+    (home / "config" / "serve.yaml").write_text("tenants:\n  lazy: {cpu_seconds_per_hour: 1}\n")
+    with Daemon(home, config=home / "config") as made:
+        made.keys = {name: made.key("--tenant", name) for name in ("acme", "rival", "lazy")}
+        yield made
+
+
+def test_two_tenants(shared):
+    """Each asks at its own socket, and what was asked for is its own."""
+    one, two = (Sandbox(shared, user="sandbox", key=shared.keys[name]) for name in ("acme", "rival"))
+    mark = ["sh", "-c", "echo one >/tmp/mark"]
+    one.run("sudo sh -c 'echo one >/tmp/mark'")
+    assert two.run("sudo sh -c 'cat /tmp/mark || echo none'")["stdout"] == "none\n"
+    commands = {box: [found["command"] for found in box.ask("GET", "/commands").json()["commands"]] for box in (one, two)}
+    assert mark in commands[one] and mark not in commands[two]
+    identity = next(found["id"] for found in one.ask("GET", "/commands").json()["commands"] if found["command"] == mark)
+    assert shared.get(one.path(f"/commands/{identity}"), key=shared.keys["rival"]).status == 404
+    # one cannot take the places of the other
+    python(one, "held = [call() for _ in range(16)]\nfor made in held: made.sendall(request([b'sleep', b'8']))\nprint('held', flush=True)\ntime.sleep(5)\n", background=True)
+    time.sleep(1)
+    assert one.run("sudo id -u")["exit_code"] == 1 and two.run("sudo id -u")["stdout"] == "0\n"
+    for box in (one, two):
+        box.ask("DELETE")
+
+
+def test_quotas_hold(shared):
+    box = Sandbox(shared, user="sandbox", key=shared.keys["lazy"])
+    done = box.run("sudo python3 -c 'import time\nwhile time.process_time() < 1.3: pass'; echo $?; sudo id -u; echo $?")
+    assert done["stdout"] == "0\n1\n" and "sudo: " in done["stderr"] and "cpu_seconds_per_hour" in done["stderr"], done
+    box.ask("DELETE")
 
 
 def test_pause_and_resume(sandbox):
