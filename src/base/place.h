@@ -9,5 +9,12 @@
 #define NC_BOX_ROOT_HOME "/root"
 /* Where a box shows its layers, and its image nothing: the number follows. */
 #define NC_BOX_LAYER "/opt/nacre/layer"
+/* What a box with users has for `sudo`: the program, and the socket in a directory of root's. In
+ * /dev, which is ours in every box; /opt may be an image's. */
+#define NC_BOX_SUDO_DIR "/dev/nacre"
+#define NC_BOX_SUDO_BIN NC_BOX_SUDO_DIR "/bin"
+#define NC_BOX_SUDO_PROGRAM NC_BOX_SUDO_BIN "/sudo"
+#define NC_BOX_SUDO_RUN NC_BOX_SUDO_DIR "/run"
+#define NC_BOX_SUDO_SOCKET NC_BOX_SUDO_RUN "/sudo"
 
 #endif

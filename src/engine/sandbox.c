@@ -25,6 +25,7 @@
 #include "engine/network.h"
 #include "engine/owner.h"
 #include "engine/sandbox_parts.h"
+#include "engine/sandbox_sudo.h"
 #include "engine/work.h"
 #include "kernel/cgroup_box.h"
 
@@ -185,6 +186,7 @@ void nc_sandbox_free(struct nc_sandbox *sandbox)
 {
 	if (sandbox->all->ledger)
 		nc_ledger_remove(sandbox->all->ledger, sandbox->page);
+	nc_sudo_free(take_ptr(sandbox->sudo));
 	if (sandbox->making)
 		nc_command_disown(sandbox->making);
 	while (sandbox->processes) {
@@ -234,6 +236,7 @@ void nc_sandbox_gone(struct nc_sandbox *sandbox)
 	*place = sandbox->next;
 	all->count--;
 	sandbox->lives = false;
+	nc_sudo_free(take_ptr(sandbox->sudo));
 	nc_processes_lose(sandbox);
 	if (all->gate.release)
 		all->gate.release(all->gate.context, sandbox->tenant, &sandbox->limits);
@@ -307,6 +310,7 @@ static void finish(struct nc_sandbox *sandbox)
 	sandbox->lives = true;
 	sandbox->used_ns = nc_clock_ns();
 	nc_sandbox_save(sandbox);
+	nc_sudo_tick(sandbox);
 	tell_made(sandbox, NULL);
 }
 
@@ -846,6 +850,7 @@ void nc_sandboxes_tick(struct nc_sandboxes *all)
 		/* whoever holds the box may not have taken it, and does nothing the second time */
 		if (s->lives && s->ends)
 			nc_hub_drop(all->hub, s->box_id);
+		nc_sudo_tick(s);
 		for (struct nc_process *p = s->processes; p; p = p->next)
 			nc_process_look(p);
 		if (s->lives &&

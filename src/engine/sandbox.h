@@ -13,6 +13,7 @@
 #include "engine/faults.h"
 #include "engine/study.h"
 
+struct nc_analysts;
 struct nc_sandboxes;
 struct nc_sandbox;
 struct nc_process;
@@ -47,6 +48,8 @@ struct nc_sandboxes_gate {
 	void (*answered)(void *context, int64_t ticket, int error);
 	/* one has ended, or the policy refused it; told: what everybody is told of it */
 	void (*command_ended)(void *context, const char *tenant, const json_t *told);
+	/* who reads, for the policy, the commands that are asked for from inside; NULL: none are */
+	struct nc_analysts *analysts;
 };
 
 void nc_sandboxes_guard(struct nc_sandboxes *sandboxes, const struct nc_sandboxes_gate *gate);
@@ -204,6 +207,7 @@ struct nc_file_work {
 	size_t output_max;
 	uint64_t wall_ms; /* how long it may take; 0: as long as one file should */
 	bool idles;	  /* it only looks: the sandbox is not in use for it */
+	bool serves;	  /* the sandbox itself, as its root, beside what is counted */
 	void *context;
 	void (*done)(void *context, const char *sandbox, int error, const char *data, size_t size);
 	/* of a stream; it ends when its context is forgotten */

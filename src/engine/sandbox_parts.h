@@ -101,6 +101,7 @@ struct nc_sandbox {
 	size_t n_idling;	       /* of the tasks */
 	unsigned int decoys_lost;      /* bits of nc_decoys_count_again() */
 	struct nc_stats_wait *waiting; /* who wants to know how it is */
+	struct nc_sudo *sudo;	       /* NULL: nobody in it may ask for commands as root */
 };
 
 struct nc_sandboxes {

@@ -849,9 +849,9 @@ static void task_free(struct nc_file_task *task)
 	while (s && !nc_streq(s->id, task->sandbox))
 		s = s->next;
 	if (s) {
-		s->n_tasks--;
+		s->n_tasks -= !task->asked.serves;
 		s->n_idling -= task->asked.idles;
-		if (!task->asked.idles)
+		if (!task->asked.idles && !task->asked.serves)
 			s->used_ns = nc_clock_ns();
 	}
 	if (task->place) {
@@ -941,7 +941,7 @@ static struct nc_file_task *task_new(struct nc_sandbox *sandbox, const struct nc
 		task->input = *asked->input;
 		*asked->input = (struct nc_buf)NC_BUF(0);
 	}
-	sandbox->n_tasks++;
+	sandbox->n_tasks += !asked->serves;
 	sandbox->n_idling += asked->idles;
 	task->next = sandboxes->tasks;
 	task->place = &sandboxes->tasks;
@@ -988,7 +988,7 @@ int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *ask
 	struct nc_exec_spec exec = {0};
 	int r = nc_sandbox_exec_spec(sandbox, &exec, err);
 
-	if (r == 0 && sandbox->n_tasks >= NC_SANDBOX_TASKS_MAX)
+	if (r == 0 && !asked->serves && sandbox->n_tasks >= NC_SANDBOX_TASKS_MAX)
 		r = nc_err_set(err, -EAGAIN, "So much is done with its files already");
 	if (r < 0)
 		return r;
@@ -997,10 +997,13 @@ int nc_sandbox_stream(struct nc_sandbox *sandbox, const struct nc_file_work *ask
 	exec.files = true;
 	exec.limits.wall_ms = asked->wall_ms ? asked->wall_ms : FILES_WALL_MS;
 	exec.limits.memory_bytes = FILES_MEMORY + sandbox->limits.disk_bytes;
+	if (asked->serves)
+		(void)snprintf(exec.user, sizeof(exec.user), "root");
 	task = task_new(sandbox, asked);
 	if (!task)
 		return nc_err_errno(err, -ENOMEM, "Work on files");
-	sandbox->used_ns = nc_clock_ns();
+	if (!asked->serves)
+		sandbox->used_ns = nc_clock_ns();
 	r = start_task(sandbox, task, &exec, err);
 	if (r < 0)
 		task_free(task);

@@ -7,6 +7,7 @@
  *		touched PATH..., renewed PATH...	(tree_verbs.c)
  *	nacre-files watch DEEP PATH		(watch_verb.c)
  *	nacre-files dial PORT			(dial_verb.c)
+ *	nacre-files sudo USER			(sudo_verb.c)
  *	nacre-files pack MAX PATH, unpack PATH, save MAX NAME, restore NAME	(tar_verbs.c)
  *
  * Theory of operation: it runs as a command of the box, behind everything that holds any other, so

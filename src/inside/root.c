@@ -264,6 +264,17 @@ static int take_scratch_root(int scratch_fd)
 						     : nc_mount_copy(scratch_fd, "root", false);
 }
 
+/* The place of nacre-sudo, and of the socket that it asks at. */
+static int make_sudo_places(void)
+{
+	static const char *const dirs[] = {NC_BOX_SUDO_DIR, NC_BOX_SUDO_BIN, NC_BOX_SUDO_RUN};
+
+	for (size_t i = 0; i < COUNT(dirs); i++)
+		if (mkdir(dirs[i] + 1, 0755) < 0)
+			return -errno;
+	return nc_frame_make_place(S_IFREG, AT_FDCWD, NC_BOX_SUDO_PROGRAM + 1);
+}
+
 /* A root of the box's own, for what one copy for all does not do for. */
 static int make_root(const struct nc_root_spec *spec, int scratch_fd, int *ret_fd)
 {
@@ -274,6 +285,8 @@ static int make_root(const struct nc_root_spec *spec, int scratch_fd, int *ret_f
 		r = enter_root(*ret_fd);
 	if (r == 0)
 		r = nc_frame_put(*ret_fd, host, true);
+	if (r == 0 && spec->users)
+		r = make_sudo_places();
 	if (r == 0 && spec->writable)
 		r = fix_ways();
 	if (r == 0 && spec->layers)
@@ -308,25 +321,29 @@ static int make_scratch(const struct nc_root_spec *spec, int *ret_fd)
 	return nc_mount_attach(fd, AT_FDCWD, aside);
 }
 
-static int put_scratch_dir(int scratch_fd, const char *name, const char *to, mode_t mode)
+static int put_scratch_dir(
+	int scratch_fd, const char *name, const char *to, mode_t mode, unsigned int id)
 {
 	cleanup_close int fd = -EBADF;
 
 	if (mkdirat(scratch_fd, name, 0700) < 0 || fchmodat(scratch_fd, name, mode, 0) < 0 ||
-		fchownat(scratch_fd, name, NC_SANDBOX_ID, NC_SANDBOX_ID, AT_SYMLINK_NOFOLLOW) < 0)
+		fchownat(scratch_fd, name, id, id, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
 	fd = nc_mount_copy(scratch_fd, name, false);
 	return fd < 0 ? fd : nc_mount_attach(fd, AT_FDCWD, to);
 }
 
-static int put_scratch(int scratch_fd)
+static int put_scratch(int scratch_fd, bool users)
 {
-	int r = put_scratch_dir(scratch_fd, "workspace", "workspace", 0755);
+	int r = put_scratch_dir(scratch_fd, "workspace", "workspace", 0755, NC_SANDBOX_ID);
 
 	if (r == 0)
-		r = put_scratch_dir(scratch_fd, "tmp", "tmp", 01777);
+		r = put_scratch_dir(scratch_fd, "tmp", "tmp", 01777, NC_SANDBOX_ID);
 	if (r == 0)
-		r = put_scratch_dir(scratch_fd, "shm", "dev/shm", 01777);
+		r = put_scratch_dir(scratch_fd, "shm", "dev/shm", 01777, NC_SANDBOX_ID);
+	/* root's: who asks there cannot be who answers */
+	if (r == 0 && users)
+		r = put_scratch_dir(scratch_fd, "sudo", NC_BOX_SUDO_RUN + 1, 0755, 0);
 	return r;
 }
 
@@ -634,7 +651,7 @@ int nc_root_build(const struct nc_root_spec *spec, const char **ret_step)
 			make_root(spec, scratch_fd, &root_fd));
 	else
 		STEP("take the root", enter_root(root_fd));
-	STEP("put the limited file system", put_scratch(scratch_fd));
+	STEP("put the limited file system", put_scratch(scratch_fd, spec->users));
 	STEP("make /dev/pts", make_terminals());
 	STEP("close the root", writable ? 0 : close_root(root_fd));
 	STEP("tell the limits", nc_told_make(scratch_fd));

@@ -29,7 +29,7 @@ struct nc_root_spec {
 	bool writable, over_usr;
 	bool layers; /* binds below /opt, where an image has nothing to show then */
 	size_t n_binds;
-	struct nc_root_bind bind[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX];
+	struct nc_root_bind bind[NC_BOX_LAYERS_MAX + NC_BOX_BINDS_MAX + 1]; /* and nacre-sudo */
 };
 
 /*

@@ -23,6 +23,7 @@
 #include "base/parse.h"
 #include "base/text.h"
 #include "inside/dial_verb.h"
+#include "inside/sudo_verb.h"
 #include "inside/tar_verbs.h"
 #include "inside/watch_verb.h"
 #include "kernel/tree.h"
@@ -263,6 +264,7 @@ static const struct {
 	{"renewed", -1, do_renewed},
 	{"watch", 2, nc_verb_watch},
 	{"dial", 1, nc_verb_dial},
+	{"sudo", 1, nc_verb_sudo},
 	{"pack", 2, nc_verb_pack},
 	{"unpack", 1, nc_verb_unpack},
 	{"save", 2, nc_verb_save},

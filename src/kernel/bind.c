@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "kernel/idmap.h"
+#include "kernel/program.h"
 
 static int clone_by_path(int fd)
 {
@@ -67,6 +68,14 @@ int nc_bind_image(int image_fd, bool by_path)
 	int r = fd < 0 ? fd : set_attributes(fd, &attributes);
 
 	return r < 0 ? r : take_fd(fd);
+}
+
+int nc_bind_program(const char *name, bool by_path, struct nacre_err *err)
+{
+	cleanup_close int fd = nc_program_open(name, err);
+	int r = fd < 0 ? fd : nc_bind_image(fd, by_path);
+
+	return r < 0 && fd >= 0 ? nc_err_errno(err, r, "Show %s to a box", name) : r;
 }
 
 int nc_bind_tree(int source_fd, bool by_path, const char *target, bool writable,

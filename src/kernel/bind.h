@@ -1,6 +1,6 @@
 /*
- * What a box is shown of the host's tree beside the usual: binds, images and layers, as detached
- * mounts.
+ * What a box is shown of the host's tree beside the usual: binds, images, layers and programs of
+ * ours, as detached mounts.
  */
 #ifndef NC_KERNEL_BIND_H
 #define NC_KERNEL_BIND_H
@@ -20,5 +20,8 @@ int nc_bind_tree(int source_fd, bool by_path, const char *target, bool writable,
 
 /* A detached, read-only mount of a directory, as nobody's. by_path: see bind.c. */
 int nc_bind_image(int image_fd, bool by_path);
+
+/* The same of a program of ours that runs in boxes; or -errno with err. */
+int nc_bind_program(const char *name, bool by_path, struct nacre_err *err);
 
 #endif

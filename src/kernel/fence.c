@@ -61,7 +61,7 @@ struct ruleset {
 
 static const struct nc_fence_path container_paths[] = {{"/", NC_FENCE_READ},
 	{NC_BOX_WORKSPACE, NC_FENCE_WRITE}, {"/tmp", NC_FENCE_WRITE}, {"/dev/shm", NC_FENCE_WRITE},
-	CONTAINER_DEVICES};
+	{NC_BOX_SUDO_RUN, NC_FENCE_WRITE}, CONTAINER_DEVICES};
 
 /* Each mount says what of it can be written to. */
 static const struct nc_fence_path writable_paths[] = {{"/", NC_FENCE_WRITE}, CONTAINER_DEVICES};

@@ -189,7 +189,7 @@ static bool is_usual(const struct nc_box_pending *pending)
 	const struct nc_box_order *order = pending ? &pending->order : NULL;
 
 	return !order || (!nc_box_fds_has(&order->fds, NC_FD_IMAGE) && nc_box_layers(order) == 0 &&
-				 order->n_binds == 0 && !(order->flags & NC_ORDER_WRITABLE));
+				 order->n_binds == 0);
 }
 
 /*
@@ -242,7 +242,7 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 		.writable = has_flag(box, NC_ORDER_WRITABLE),
 		.frame_fd = -EBADF,
 		.image_fd = -EBADF};
-	if (is_usual(pending))
+	if (is_usual(pending) && !spec->users && !spec->writable)
 		spec->frame_fd = copy_frame(nursery);
 	if (!pending)
 		return 0;
@@ -267,7 +267,11 @@ static int describe_root(struct nc_nursery *nursery, const struct nc_box *box,
 		spec->bind[spec->n_binds++] = (struct nc_root_bind){r, bind->target};
 		r = 0;
 	}
-	return r;
+	if (r == 0 && spec->users)
+		r = nc_bind_program("nacre-sudo", nursery->pid_ns_fd < 0, err);
+	if (r > 0)
+		spec->bind[spec->n_binds++] = (struct nc_root_bind){r, NC_BOX_SUDO_PROGRAM};
+	return r < 0 ? r : 0;
 }
 
 static void close_root(struct nc_root_spec *spec)

@@ -192,9 +192,11 @@ static struct nc_box_pending *keep_order(struct nc_spawner *spawner)
 
 static bool order_is_sane(struct nc_spawner *spawner, struct nc_box_order *order)
 {
-	/* what outlives a client, or is lent between boxes, is the worker's */
+	/* what outlives a client, or is lent between boxes, is the worker's; and process boxes,
+	 * whose directories have its numbers */
 	if (spawner->client_now > 0 &&
-		(order->flags & (NC_ORDER_KEEP | NC_ORDER_ZYGOTE) || order->warm_class > 0))
+		(order->flags & (NC_ORDER_KEEP | NC_ORDER_ZYGOTE) || order->warm_class > 0 ||
+			order->tier == NC_TIER_PROCESS))
 		return false;
 	return descriptors_are_sane(spawner, order) &&
 	       nc_order_is_sane(order, spawner->nursery.n_binds);
@@ -275,9 +277,7 @@ static int handle_run(struct nc_spawner *spawner, struct nc_wire_in *in)
 		return -EBADMSG;
 	if (is_short_of_fds(spawner))
 		return refuse(spawner, order.id, -EMFILE, "Make a box: Too many open files");
-	why = spawner->client_now > 0 && order.tier == NC_TIER_PROCESS
-		      ? "The directories of process boxes have the numbers of the worker's"
-		      : nc_means_refuse(&spawner->nursery.host, &order);
+	why = nc_means_refuse(&spawner->nursery.host, &order);
 	if (why)
 		return refuse(spawner, order.id, -EOPNOTSUPP, why);
 	if (order.home > 0)
@@ -413,9 +413,7 @@ static int handle_had(struct nc_spawner *spawner, struct nc_wire_in *in)
 
 	(void)nc_wire_get_u64(in);
 	(void)nc_wire_get_u64(in);
-	if (nc_wire_close(in) < 0)
-		return -EBADMSG;
-	return box ? 0 : -ESRCH;
+	return nc_wire_close(in) < 0 ? -EBADMSG : box ? 0 : -ESRCH;
 }
 
 /* Whether somebody who was there before under this number has left some that are still to die. */

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "base/error.h"
+#include "base/place.h"
 
 uint64_t nc_files_most(void)
 {
@@ -148,6 +149,7 @@ struct nc_box_words nc_word_view(const struct nc_word_list *list)
 }
 
 /* From here on what Node takes is half of it. */
+#define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 #define NODE_HEAP_MIN (512ULL << 20)
 
 static bool is_given(const char *const *given, const char *word)
@@ -186,7 +188,8 @@ void nc_env_fill(
 	const char *user = place->user && place->user[0] ? place->user : NC_SANDBOX_USER;
 	const bool is_root = strcmp(user, "root") == 0 || strcmp(user, "0") == 0;
 	const char *const defaults[] = {home_word, "LANG=C.UTF-8",
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		place->user && place->user[0] ? "PATH=" NC_BOX_SUDO_BIN ":" USUAL_PATH
+					      : "PATH=" USUAL_PATH,
 		"SHELL=/bin/sh", temporary_word, user_word};
 
 	(void)snprintf(home_word, sizeof(home_word), "HOME=%s",

@@ -37,7 +37,7 @@ ROOT_OF_BOX = "rootbox"
 BY_ROOT = ("root", ROOT_OF_BOX)
 # "root-process" and so on: the same callers, with --tier process
 PROCESS = "-process"
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in func.BUILD.glob("nacre-exec")))
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-sudo", *(path.name for path in func.BUILD.glob("nacre-exec")))
 OUTER = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "prlimit", "--nproc=4096"]
 
 # $1: a secret, $2: the victim's user; then the command. Process 1 of its namespace; it reports on descriptor 9.

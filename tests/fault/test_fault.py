@@ -24,7 +24,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = pathlib.Path(os.environ.get("NACRE_BUILD", HERE.parents[1] / "build"))
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec")))
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-sudo", *(path.name for path in BUILD.glob("nacre-exec")))
 UNISTD = pathlib.Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 LOCKS = pathlib.Path("/run/nacre/spawners")
 USERS = {"root": 0, "user": 65534, "rootbox": 0}

@@ -110,7 +110,7 @@ def programs():
         pytest.skip("needs root")
     directory = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
     directory.chmod(0o755)
-    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-relay", *(path.name for path in BUILD.glob("nacre-exec"))):
+    for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-relay", "nacre-sudo", *(path.name for path in BUILD.glob("nacre-exec"))):
         shutil.copy(BUILD / name, directory / name)
     if HOLDER.exists():  # of a build with tests
         shutil.copy(HOLDER, directory / "nacre-plain")

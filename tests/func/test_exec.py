@@ -16,7 +16,7 @@ import pytest
 from conftest import BUILD, NOBODY, environment, open_way
 from leftovers import our_groups
 
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec")))
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-sudo", *(path.name for path in BUILD.glob("nacre-exec")))
 
 
 @pytest.fixture(scope="module")

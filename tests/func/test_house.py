@@ -249,6 +249,7 @@ def test_install_honours_destdir_and_prefix(tmp_path):
         "opt/pearl/libexec/nacre/nacre-recorder",
         "opt/pearl/libexec/nacre/nacre-relay",
         "opt/pearl/libexec/nacre/nacre-spawner",
+        "opt/pearl/libexec/nacre/nacre-sudo",
         "opt/pearl/share/man/man1/nacre.1",
         "opt/pearl/share/man/man3/nacre.3",
         "opt/pearl/include/nacre/nacre.h",

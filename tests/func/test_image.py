@@ -17,7 +17,7 @@ from conftest import BUILD, environment, open_way
 
 USER = 1000
 WORKER = 0x70000000 - 1
-PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec")))
+PROGRAMS = ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-sudo", *(path.name for path in BUILD.glob("nacre-exec")))
 APPLETS = ("cat", "grep", "head", "id", "ls", "readlink", "sh", "sleep", "stat", "touch", "wc")
 
 

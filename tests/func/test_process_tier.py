@@ -51,7 +51,7 @@ class Place:
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="nacre-test-", dir="/var/tmp"))
         self.dir.chmod(0o755)
-        for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", *(path.name for path in BUILD.glob("nacre-exec"))):
+        for name in ("nacre", "nacre-spawner", "nacre-recorder", "nacre-egress", "nacre-init", "nacre-files", "nacre-sudo", *(path.name for path in BUILD.glob("nacre-exec"))):
             shutil.copy(BUILD / name, self.dir / name)
         self.home = self.dir / "home"
         self.home.mkdir(mode=0o755)

@@ -236,6 +236,9 @@ def test_users_of_an_image_are_its_own(image):
         return done.stdout.strip() or done.stderr
     assert ids("build") == "123 45" == ids("build", "--writable-root")
     assert ids("sandbox") == "1000 1000"
+    for more in ((), ("--writable-root",)):
+        done = image("exec", "--image", "tree", *more, "--user", "root", "--", "sh", "-c", "command -v sudo; sudo id -u")
+        assert done.stdout == "/dev/nacre/bin/sudo\n0\n", done
     for user in ("sly", "bad", "nine"):
         assert "/etc/passwd" in ids(user), user
 

@@ -179,8 +179,8 @@ static void command_ended(void *context, const char *tenant, const json_t *told)
 
 void nc_sandboxes_under_quota(struct nc_server *server)
 {
-	const struct nc_sandboxes_gate gate = {
-		server, admit, release, resume, admit_command, on_answered, command_ended};
+	const struct nc_sandboxes_gate gate = {server, admit, release, resume, admit_command,
+		on_answered, command_ended, server->analysts};
 
 	nc_sandboxes_guard(server->sandboxes, &gate);
 }
