@@ -424,7 +424,8 @@ static void on_lost(void *context)
 {
 	struct nc_server *server = context;
 
-	nc_log(NC_LOG_ERROR, "The process that holds the boxes has died: answering what is open, and ending");
+	nc_log(NC_LOG_ERROR,
+		"The process that holds the boxes has died: answering what is open, and ending");
 	nc_listeners_free(take_ptr(server->listeners));
 	server->orphaned = true;
 	nc_server_drain(server);
