@@ -28,14 +28,15 @@
 
 _Static_assert(NC_RECORD_ID_MAX == 64, "the width in SLOT_FORMAT");
 
-static int try_lock(int fd)
+/* how: F_OFD_SETLK, or F_OFD_SETLKW to wait for whoever has it. */
+static int lock_file(int fd, int how)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+	return fcntl(fd, how, &lock) < 0 ? -errno : 0;
 }
 
-/* -EAGAIN: a sweep was at it before we had locked it. */
+/* -EAGAIN: a sweep was at it before we had locked it, and has removed it by now. */
 static int make_file(struct nc_live *live)
 {
 	cleanup_close int fd =
@@ -44,7 +45,7 @@ static int make_file(struct nc_live *live)
 
 	if (fd < 0)
 		return fd;
-	if (try_lock(fd) < 0 || fstat(fd, &status) < 0 || status.st_nlink == 0)
+	if (lock_file(fd, F_OFD_SETLKW) < 0 || fstat(fd, &status) < 0 || status.st_nlink == 0)
 		return -EAGAIN;
 	live->fd = take_fd(fd);
 	return 0;
@@ -268,7 +269,7 @@ static int sweep_file(struct nc_live *live, const char *name, struct nc_journal 
 	size_t size;
 	int r;
 
-	if (fd < 0 || try_lock(fd) < 0)
+	if (fd < 0 || lock_file(fd, F_OFD_SETLK) < 0)
 		return 0; /* gone already, or alive */
 	r = nc_fd_read_all(fd, FILE_MAX, &text, &size);
 	if (r == 0)

@@ -1,7 +1,9 @@
 """nacre-recorder from the side of its worker: what is acknowledged is there whatever is killed, what breaks the rules ends the
 conversation, and every attack on the files is found."""
 
+import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +15,7 @@ import signal
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import pytest
@@ -450,6 +453,34 @@ def test_two_recorders_keep_one_chain(history, audit):
     assert check_chain(history) == 800
     assert len({line["run"] for line in lines(history)}) == 2
     assert audit()["ok"]
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+def test_one_that_begins_while_another_sweeps(history):
+    """The sweep of another one may get hold of its file of open executions before it has locked that itself: here it is slow to."""
+    met = []
+
+    def sweep():  # as nc_live_sweep does, but that it takes its time; once
+        until = time.monotonic() + 20
+        while not met and time.monotonic() < until:
+            for path in (history / "live").glob("*"):
+                with open(path, "r+") as file:
+                    fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+                    met.append(path.name)
+                    time.sleep(0.3)
+                    path.unlink()
+
+    with Recorder(history) as first:
+        first.end()
+    thread = threading.Thread(target=sweep)
+    thread.start()
+    with Recorder(history, prefix=("strace", "-qq", "-o", "/dev/null", "-e", "trace=fcntl", "-e", "inject=fcntl:delay_enter=100000")) as slow:
+        slow.send(entry(OPEN, "a", {}))
+        slow.send(entry(FINISH, "a", {"status": "success"}))
+        slow.receipt()
+        slow.end()
+    thread.join()
+    assert met and [line["event"] for line in lines(history)] == ["open", "finish"]
 
 
 def test_killed_at_a_hundred_moments_no_acknowledged_record_is_lost(history, audit):
