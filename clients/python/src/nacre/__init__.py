@@ -1,15 +1,4 @@
-"""Run untrusted code in Nacre's sandboxes.
-
-    import nacre
-    print(nacre.run("print(6 * 7)", "python").output)
-
-    with nacre.Sandbox() as sandbox:
-        sandbox.write_file("hello.txt", "hi")
-        print(sandbox.run("cat hello.txt").stdout)
-
-With NACRE_SERVER=http://HOST:PORT (and NACRE_KEY) a daemon is asked; without it Nacre runs as a child of this process.
-nacre.aio has the same with async and await.
-"""
+"""Run untrusted code in Nacre's sandboxes: nacre.run(), nacre.Sandbox; nacre.aio has the same with async and await."""
 
 from typing import Any
 

@@ -64,7 +64,7 @@ class Command:
 
 
 class Sandbox:
-    """As nacre.Sandbox: `async with await Sandbox.create() as sandbox: ...`."""
+    """async with await Sandbox.create() as sandbox: ..."""
 
     def __init__(self, sandbox: sync.Sandbox):
         self._sync, self.id = sandbox, sandbox.id

@@ -12,6 +12,7 @@ from .engine import shared
 from .errors import CommandFailed, NacreError
 from .http import Call, Http
 
+Json = Dict[str, Any]
 Output = Callable[[str, bytes], None]  # the stream, "stdout" or "stderr", and what was printed
 
 
@@ -19,19 +20,19 @@ def _bytes_of(text: Optional[str], encoded: Optional[str]) -> bytes:
     return base64.b64decode(encoded) if encoded is not None else (text or "").encode()
 
 
-def _given(**fields: Any) -> Dict[str, Any]:
+def _given(**fields: Any) -> Json:
     """Those that were given."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _file(content: Union[str, bytes, Dict[str, Any]]) -> Any:
+def _file(content: Union[str, bytes, Json]) -> Any:
     return {"base64": base64.b64encode(content).decode()} if isinstance(content, bytes) else content
 
 
 class _Reply:
     """A reply of Nacre's, whose fields are attributes."""
 
-    def __init__(self, reply: Dict[str, Any]):
+    def __init__(self, reply: Json):
         self.reply = reply
 
     def __getattr__(self, name: str) -> Any:
@@ -89,9 +90,9 @@ class Client:
             self._http = Http(daemon.url, daemon.key, self.timeout)
         return self._http
 
-    def run(self, code: Optional[str] = None, language: Optional[str] = None, *, on_output: Optional[Output] = None, files: Optional[Dict[str, Any]] = None,
+    def run(self, code: Optional[str] = None, language: Optional[str] = None, *, on_output: Optional[Output] = None, files: Optional[Json] = None,
             timeout: Optional[float] = None, packages: Optional[Sequence[str]] = None, env: Optional[Dict[str, str]] = None,
-            limits: Optional[Dict[str, Any]] = None, allow: Optional[Sequence[str]] = None, policy: Optional[str] = None,
+            limits: Optional[Json] = None, allow: Optional[Sequence[str]] = None, policy: Optional[str] = None,
             capture: Optional[Sequence[str]] = None, inputs: Optional[Sequence[str]] = None, args: Optional[Sequence[str]] = None,
             _call: Optional[Call] = None, **fields: Any) -> Result:
         """Runs a program in a fresh sandbox and waits for its end. A program that fails is no exception: see Result.status.
@@ -119,10 +120,10 @@ class Client:
             call.cancel()
             raise
 
-    def _run_here(self, request: Dict[str, Any], on_output: Optional[Output], call: Optional[Call]) -> Result:
+    def _run_here(self, request: Json, on_output: Optional[Output], call: Optional[Call]) -> Result:
         engine = shared("engine")
 
-        def told(frame: Dict[str, Any]) -> None:
+        def told(frame: Json) -> None:
             if on_output:
                 on_output(frame["stream"], _bytes_of(frame.get("text"), frame.get("base64")))
 
@@ -130,7 +131,7 @@ class Client:
                            op="execute", request=request, stream=on_output is not None)
         return Result(frame["reply"])
 
-    def _run_streamed(self, request: Dict[str, Any], on_output: Output, call: Optional[Call]) -> Result:
+    def _run_streamed(self, request: Json, on_output: Output, call: Optional[Call]) -> Result:
         for event, data in self.http.events("/v1/execute", body={**request, "stream": True}, call=call):
             if event == "output":
                 on_output(data["stream"], _bytes_of(data.get("text"), data.get("base64")))
@@ -138,11 +139,11 @@ class Client:
                 return Result(data)
         raise NacreError("The events ended before the execution did", code="lost")
 
-    def check(self, code: str, language: Optional[str] = None, policy: Optional[str] = None) -> Dict[str, Any]:
+    def check(self, code: str, language: Optional[str] = None, policy: Optional[str] = None) -> Json:
         """What the policy says about a program, without running it (docs/policy.md)."""
         request = _given(code=code, language=language, policy=policy)
         if self.url is None:
-            report: Dict[str, Any] = shared("engine").ask(op="check", **request)["report"]
+            report: Json = shared("engine").ask(op="check", **request)["report"]
         else:
             report = self.http.json("POST", "/v1/policy/analyse", request, safe=True)["files"][0]
         return report
@@ -164,13 +165,13 @@ class Client:
             if not after:
                 return found
 
-    def snapshots(self) -> List[Dict[str, Any]]:
+    def snapshots(self) -> List[Json]:
         return list(self.http.json("GET", "/v1/snapshots")["snapshots"])
 
     def delete_snapshot(self, snapshot_id: str) -> None:
         self.http.ask("DELETE", f"/v1/snapshots/{quote(snapshot_id, safe='')}")
 
-    def history(self, limit: int = 100) -> List[Dict[str, Any]]:
+    def history(self, limit: int = 100) -> List[Json]:
         """The latest executions, the newest first. Without a daemon: those of this machine's journal."""
         if self.url is None:
             import json
@@ -196,13 +197,13 @@ class Client:
 class Command:
     """A command of a sandbox in the background."""
 
-    def __init__(self, sandbox: "Sandbox", reply: Dict[str, Any]):
+    def __init__(self, sandbox: "Sandbox", reply: Json):
         self.sandbox, self.id, self.reply = sandbox, reply["id"], reply
-        self._path = f"{sandbox._path}/commands/{self.id}"
+        self._path, self._http = f"{sandbox._path}/commands/{self.id}", sandbox.client.http
 
     def events(self, _call: Optional[Call] = None) -> Iterator[Tuple[str, bytes]]:
         """What it prints, as (stream, bytes), until it ends; a lost connection is resumed."""
-        for event, data in self.sandbox.client.http.events(f"{self._path}/events", call=_call):
+        for event, data in self._http.events(f"{self._path}/events", call=_call):
             if event == "output":
                 yield data["stream"], _bytes_of(data.get("text"), data.get("base64"))
             elif event == "gap":
@@ -212,7 +213,7 @@ class Command:
         for stream, data in self.events(_call):
             if on_output and stream != "gap":
                 on_output(stream, data)
-        result = CommandResult(self.sandbox.client.http.json("GET", self._path))
+        result = CommandResult(self._http.json("GET", self._path))
         if check and not result.ok:
             raise CommandFailed(result)
         return result
@@ -223,7 +224,7 @@ class Command:
         rest = data.encode() if isinstance(data, str) else data
         while True:
             try:
-                self.sandbox.client.http.ask("POST", f"{self._path}/input" + ("?end=true" if end else ""), rest)
+                self._http.ask("POST", f"{self._path}/input" + ("?end=true" if end else ""), rest)
                 return
             except NacreError as error:
                 if error.code != "input_full":
@@ -235,14 +236,14 @@ class Command:
         self.write(b"", end=True)
 
     def signal(self, signal: Union[str, int] = "TERM") -> None:
-        self.sandbox.client.http.ask("POST", f"{self._path}/signal", {"signal": signal})
+        self._http.ask("POST", f"{self._path}/signal", {"signal": signal})
 
     def kill(self) -> None:
         """With everything that it started."""
-        self.sandbox.client.http.ask("DELETE", self._path)
+        self._http.ask("DELETE", self._path)
 
     def resize(self, rows: int, columns: int) -> None:
-        self.sandbox.client.http.ask("POST", f"{self._path}/size", {"rows": rows, "columns": columns})
+        self._http.ask("POST", f"{self._path}/size", {"rows": rows, "columns": columns})
 
 
 class Sandbox:
@@ -259,14 +260,14 @@ class Sandbox:
         self._take(self.client.http.json("POST", "/v1/sandboxes", spec, headers=key, safe=True))
 
     @classmethod
-    def _of(cls, client: Client, reply: Dict[str, Any]) -> "Sandbox":
+    def _of(cls, client: Client, reply: Json) -> "Sandbox":
         sandbox = cls.__new__(cls)
         sandbox.client = client
         sandbox._take(reply)
         return sandbox
 
-    def _take(self, reply: Dict[str, Any]) -> None:
-        self.id, self.info = reply["id"], reply
+    def _take(self, reply: Json) -> None:
+        self.id, self.info, self._http = reply["id"], reply, self.client.http
         self._path = f"/v1/sandboxes/{self.id}"
 
     def __enter__(self) -> "Sandbox":
@@ -293,7 +294,7 @@ class Sandbox:
             command_ = self.start(command, timeout=timeout, env=env, dir=dir, input=input, **fields)
             return command_.wait(on_output, check, _call)
         body = {"command": command if isinstance(command, str) else list(command), **_given(timeout=timeout, env=env, dir=dir, input=input), **fields}
-        result = CommandResult(self.client.http.json("POST", f"{self._path}/commands", body, headers={"Idempotency-Key": uuid.uuid4().hex},
+        result = CommandResult(self._http.json("POST", f"{self._path}/commands", body, headers={"Idempotency-Key": uuid.uuid4().hex},
                                                      safe=True, call=_call))
         if check and not result.ok:
             raise CommandFailed(result)
@@ -304,10 +305,10 @@ class Sandbox:
         """Begins a command and does not wait."""
         body = {"command": command if isinstance(command, str) else list(command), "background": True,
                 **_given(timeout=timeout, env=env, dir=dir, input=input, keep_input=keep_input or None, terminal=terminal or None), **fields}
-        return Command(self, self.client.http.json("POST", f"{self._path}/commands", body, headers={"Idempotency-Key": uuid.uuid4().hex}, safe=True))
+        return Command(self, self._http.json("POST", f"{self._path}/commands", body, headers={"Idempotency-Key": uuid.uuid4().hex}, safe=True))
 
     def commands(self) -> List[Command]:
-        return [Command(self, one) for one in self.client.http.json("GET", f"{self._path}/commands")["commands"]]
+        return [Command(self, one) for one in self._http.json("GET", f"{self._path}/commands")["commands"]]
 
     # files
 
@@ -315,74 +316,74 @@ class Sandbox:
         return f"{self._path}/{below}?" + urlencode({"path": path if path.startswith("/") else f"/workspace/{path}", **more})
 
     def read_file(self, path: str) -> bytes:
-        return self.client.http.ask("GET", self._files(path))[1]
+        return self._http.ask("GET", self._files(path))[1]
 
     def read_text(self, path: str) -> str:
         return self.read_file(path).decode()
 
     def write_file(self, path: str, content: Union[str, bytes]) -> None:
         """Atomically; a directory that is missing is made."""
-        self.client.http.ask("PUT", self._files(path), content.encode() if isinstance(content, str) else content)
+        self._http.ask("PUT", self._files(path), content.encode() if isinstance(content, str) else content)
 
-    def list_files(self, path: str = "/workspace") -> List[Dict[str, Any]]:
-        return list(self.client.http.json("GET", self._files(path, "files/list"))["entries"])
+    def list_files(self, path: str = "/workspace") -> List[Json]:
+        return list(self._http.json("GET", self._files(path, "files/list"))["entries"])
 
-    def stat(self, path: str) -> Dict[str, Any]:
-        return dict(self.client.http.json("GET", self._files(path, "files/stat"))["entries"][0])
+    def stat(self, path: str) -> Json:
+        return dict(self._http.json("GET", self._files(path, "files/stat"))["entries"][0])
 
     def make_dir(self, path: str) -> None:
-        self.client.http.ask("POST", self._files(path, "files/directory"), safe=True)
+        self._http.ask("POST", self._files(path, "files/directory"), safe=True)
 
     def move_file(self, path: str, to: str) -> None:
         names = {name: one if one.startswith("/") else f"/workspace/{one}" for name, one in (("from", path), ("to", to))}
-        self.client.http.ask("POST", f"{self._path}/files/move?" + urlencode(names))
+        self._http.ask("POST", f"{self._path}/files/move?" + urlencode(names))
 
     def delete_file(self, path: str) -> None:
-        self.client.http.ask("DELETE", self._files(path))
+        self._http.ask("DELETE", self._files(path))
 
     def upload(self, archive: bytes, path: str = "/workspace") -> None:
         """A tar archive, unpacked there."""
-        self.client.http.ask("PUT", self._files(path, "archive"), archive)
+        self._http.ask("PUT", self._files(path, "archive"), archive)
 
     def download(self, path: str = "/workspace") -> bytes:
         """A directory, as a tar archive."""
-        return self.client.http.ask("GET", self._files(path, "archive"))[1]
+        return self._http.ask("GET", self._files(path, "archive"))[1]
 
-    def watch(self, path: str = "/workspace", recursive: bool = False) -> Iterator[Tuple[str, Dict[str, Any]]]:
+    def watch(self, path: str = "/workspace", recursive: bool = False) -> Iterator[Tuple[str, Json]]:
         """What happens to files there, as ("created", {"path": ...}), until the sandbox ends or the caller stops."""
-        return self.client.http.events(self._files(path, "watch", recursive="true" if recursive else "false"))
+        return self._http.events(self._files(path, "watch", recursive="true" if recursive else "false"))
 
     # the sandbox
 
     def snapshot(self, name: Optional[str] = None) -> str:
         """Keeps its files; the id makes new sandboxes with them: Sandbox(snapshot=ID)."""
-        return str(self.client.http.json("POST", f"{self._path}/snapshots", _given(name=name), safe=True)["id"])
+        return str(self._http.json("POST", f"{self._path}/snapshots", _given(name=name), safe=True)["id"])
 
     def restore(self, snapshot_id: str) -> None:
-        self.client.http.ask("POST", f"{self._path}/restore", {"snapshot": snapshot_id}, safe=True)
+        self._http.ask("POST", f"{self._path}/restore", {"snapshot": snapshot_id}, safe=True)
 
     def pause(self) -> None:
-        self.client.http.ask("POST", f"{self._path}/pause", {}, safe=True)
+        self._http.ask("POST", f"{self._path}/pause", {}, safe=True)
 
     def resume(self) -> None:
-        self.client.http.ask("POST", f"{self._path}/resume", {}, safe=True)
+        self._http.ask("POST", f"{self._path}/resume", {}, safe=True)
 
     def set_timeout(self, seconds: int) -> None:
         """It ends that many seconds from now."""
-        self._take(self.client.http.json("POST", f"{self._path}/timeout", {"timeout": seconds}, safe=True))
+        self._take(self._http.json("POST", f"{self._path}/timeout", {"timeout": seconds}, safe=True))
 
     def set_network(self, **terms: Any) -> None:
         """Other terms for all requests from now on: allow=[...], max_mb=..., as in docs/egress.md."""
-        self._take(self.client.http.json("POST", f"{self._path}/network", terms, safe=True))
+        self._take(self._http.json("POST", f"{self._path}/network", terms, safe=True))
 
-    def stats(self) -> Dict[str, Any]:
-        return dict(self.client.http.json("GET", f"{self._path}/stats"))
+    def stats(self) -> Json:
+        return dict(self._http.json("GET", f"{self._path}/stats"))
 
     def healthy(self) -> bool:
-        return bool(self.client.http.json("GET", f"{self._path}/health")["healthy"])
+        return bool(self._http.json("GET", f"{self._path}/health")["healthy"])
 
     def destroy(self) -> None:
-        self.client.http.ask("DELETE", self._path)
+        self._http.ask("DELETE", self._path)
 
 
 def run(code: str, language: Optional[str] = None, **fields: Any) -> Result:

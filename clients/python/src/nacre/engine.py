@@ -17,6 +17,8 @@ from typing import Any, Callable, Dict, List, Optional
 
 from .errors import ConnectionLost, NacreError
 
+Json = Dict[str, Any]
+
 
 def program() -> str:
     """The executable: $NACRE_PROGRAM, or `nacre` of $PATH."""
@@ -27,7 +29,7 @@ def program() -> str:
 
 
 class _Waiting:
-    def __init__(self, on_output: Optional[Callable[[Dict[str, Any]], None]]):
+    def __init__(self, on_output: Optional[Callable[[Json], None]]):
         self.done, self.frame, self.on_output = threading.Event(), None, on_output  # type: Any, Any, Any
         self.raised: Optional[BaseException] = None
 
@@ -53,11 +55,11 @@ class Engine:
         self.thread.start()
         atexit.register(self.close)
 
-    def _receive(self) -> Optional[Dict[str, Any]]:
+    def _receive(self) -> Optional[Json]:
         try:
             head = self.stream.read(4)
             data = self.stream.read(struct.unpack("<I", head)[0]) if len(head) == 4 else b""
-            frame: Optional[Dict[str, Any]] = json.loads(data) if data else None
+            frame: Optional[Json] = json.loads(data) if data else None
         except (OSError, ValueError):
             return None
         return frame
@@ -79,7 +81,7 @@ class Engine:
         for waiting in list(self.waiting.values()):
             waiting.done.set()
 
-    def ask(self, on_output: Optional[Callable[[Dict[str, Any]], None]] = None, begun: Optional[Callable[[int], None]] = None, **frame: Any) -> Dict[str, Any]:
+    def ask(self, on_output: Optional[Callable[[Json], None]] = None, begun: Optional[Callable[[int], None]] = None, **frame: Any) -> Json:
         waiting = _Waiting(on_output or (lambda frame: None))
         with self.lock:
             number = next(self.count)
@@ -108,7 +110,7 @@ class Engine:
             raise NacreError("The request is wrong", code="bad_request", faults=waiting.frame["faults"])
         if waiting.frame["event"] == "error":
             raise NacreError(waiting.frame["message"], code=waiting.frame["code"])
-        answer: Dict[str, Any] = waiting.frame
+        answer: Json = waiting.frame
         return answer
 
     def cancel(self, number: int) -> None:
@@ -175,7 +177,7 @@ class Daemon:
         atexit.unregister(self.close)
 
 
-_shared: Dict[str, Any] = {}
+_shared: Json = {}
 _lock = threading.Lock()
 
 

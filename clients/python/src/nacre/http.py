@@ -1,5 +1,4 @@
-"""HTTP/1.1 as far as the daemon speaks it: one request at a time on a connection that is kept. (http.client takes longer to
-import than a warm sandbox takes to answer.)"""
+"""HTTP/1.1 as the daemon speaks it. (http.client takes longer to import than a warm sandbox to answer.)"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same by other names: a security manager, a resource monitor and an execution engine."""
+"""Security manager, resource monitor, execution engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
-from .client import Client, Result, Sandbox
+from .client import Client, Json, Result, Sandbox
 from .engine import Engine
 from .errors import NacreError
 
@@ -31,13 +31,13 @@ class SecurityResult:
 
     is_valid: bool  # it does nothing that the policy forbids
     risk_level: RiskLevel
-    violations: List[Dict[str, Any]]  # findings of what the policy forbids
-    warnings: List[Dict[str, Any]]  # the other findings
+    violations: List[Json]  # findings of what the policy forbids
+    warnings: List[Json]  # the other findings
     recommendation: str  # the tier for it
-    report: Dict[str, Any] = field(repr=False)  # all of it: docs/policy.md
+    report: Json = field(repr=False)  # all of it: docs/policy.md
 
 
-def _is_forbidden(finding: Dict[str, Any]) -> bool:
+def _is_forbidden(finding: Json) -> bool:
     """Whether a list of the policy file names it, or it refuses the program. (Nacre itself runs the former in a sandbox.)"""
     return bool(finding["refuses"] or finding["rule"].startswith("policy."))
 
@@ -63,7 +63,7 @@ class SecurityManager:
             options = ["--config", str(path)]
         self._engine = Engine(*options)
 
-    def _check(self, code: str, language: str) -> Dict[str, Any]:
+    def _check(self, code: str, language: str) -> Json:
         return dict(self._engine.ask(op="check", code=code, language=language)["report"])
 
     def validate(self, code: str, language: str) -> SecurityResult:
@@ -141,7 +141,7 @@ class ResourceMonitor:
 
     LIMITS = ("memory_mb", "cpu_time_seconds", "execution_time_seconds", "max_processes")
 
-    def __init__(self, limits_config: Optional[Dict[str, Any]] = None):
+    def __init__(self, limits_config: Optional[Json] = None):
         limits = dict((limits_config or {}).get("default_limits", limits_config or {}))
         self.limits = {name: float(value) for name, value in limits.items() if name in self.LIMITS}
         unknown = set(limits) - set(self.LIMITS) - {"cpu_cores", "disk_mb"}  # which hold for boxes, and not for a process outside
@@ -268,9 +268,9 @@ def _kill(pid: int, start: str) -> None:
 @dataclass
 class ExecutionContext:
     timeout: Optional[float] = None
-    limits: Optional[Dict[str, Any]] = None
+    limits: Optional[Json] = None
     env: Optional[Dict[str, str]] = None
-    files: Optional[Dict[str, Any]] = None
+    files: Optional[Json] = None
     packages: Optional[List[str]] = None
     policy: Optional[str] = None
     network_access: bool = False
@@ -284,7 +284,7 @@ class ExecutionResult:
     error: Optional[str]
     exit_code: Optional[int]
     execution_time: float
-    resource_usage: Dict[str, Any]
+    resource_usage: Json
     execution_id: str
     result: Any = field(repr=False, default=None)  # Result or CommandResult
 
@@ -309,7 +309,7 @@ class ExecutionRecord:
     execution_time: float
     memory_peak_bytes: int
     risk: Optional[str]
-    record: Dict[str, Any] = field(repr=False)
+    record: Json = field(repr=False)
 
 
 class ExecutionEngine:
@@ -323,7 +323,7 @@ class ExecutionEngine:
         self.security_manager, self.resource_monitor, self.client = security_manager, resource_monitor, client or Client()
         self._environments: Dict[str, Environment] = {}
 
-    def _limits(self, context: ExecutionContext) -> Dict[str, Any]:
+    def _limits(self, context: ExecutionContext) -> Json:
         limits = dict(self.resource_monitor.limits) if self.resource_monitor else {}
         if context.timeout is not None:
             limits.pop("execution_time_seconds", None)
