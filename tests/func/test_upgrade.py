@@ -17,7 +17,7 @@ from serving import Daemon
 from test_sandboxes import USER, Sandbox
 from test_serve_adoption import COUNT, counted
 
-KILLS = int(os.environ.get("NACRE_KILLS", "10"))
+KILLS = int(os.environ.get("NACRE_KILLS", "4"))  # each takes six seconds
 PROGRAMS = ("nacre", "nacre-spawner", "nacre-exec", "nacre-recorder", "nacre-egress", "nacre-files", "nacre-init", "nacre-relay", "nacre-sudo")
 SPEAKS = subprocess.run([NACRE, "serve", "--speaks"], capture_output=True, text=True, check=True).stdout
 CODE = """#include <signal.h>
