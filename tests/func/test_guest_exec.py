@@ -30,7 +30,7 @@ find /sys/fs/cgroup -name 'nacre-*'; ls /run/nacre/spawners | grep sp_; ls /tmp 
 def answers(tmp_path_factory):
     try:
         parts = guest.boot(tmp_path_factory.mktemp("guest"), NACRE, "mkdir -p /run\n" + SCRIPT,
-                           programs=(BUILD / "nacre-spawner", BUILD / "nacre-init", BUILD / "nacre-files")).split("=\n")
+                           programs=(BUILD / "nacre-spawner", BUILD / "nacre-init", BUILD / "nacre-files", BUILD / "nacre-sudo")).split("=\n")
     except guest.Missing as reason:
         pytest.skip(str(reason))
     answers = {name: json.loads(text) for name, text in zip([*COMMANDS, "nobody"], parts)}

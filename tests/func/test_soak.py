@@ -27,7 +27,7 @@ next_id = 1
 def start(argv_order):
     global next_id
     body = bytearray(argv_order)
-    body[8:16] = next_id.to_bytes(8, "little")
+    body[12:20] = next_id.to_bytes(8, "little")
     next_id += 1
     socket.send_fds(spawner, [bytes(body)], [null] * 3)
 
