@@ -8,8 +8,8 @@ import readline from 'node:readline';
 import { NacreError } from './http.js';
 
 function program() {
-  const found = process.env.NACRE_PROGRAM
-    ?? (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'nacre')).find((file) => fs.existsSync(file));
+  const named = process.env.NACRE_PROGRAM;
+  const found = (named ? [named] : (process.env.PATH ?? '').split(':').map((dir) => path.join(dir, 'nacre'))).find((file) => fs.existsSync(file));
   if (!found) throw new NacreError('There is no nacre here', { code: 'no_program', remedy: 'Install Nacre, set NACRE_PROGRAM, or name a daemon: NACRE_SERVER=http://...' });
   return found;
 }

@@ -46,10 +46,11 @@ export class Http {
   }
 
   /** Sends a request once, and gives the reply as its head comes. */
-  once(method, path, body, headers, signal) {
+  once(method, path, body, headers, signal, safe) {
     return new Promise((resolve, reject) => {
       const request = this.module.request({
-        agent: this.agent, method, path, signal, host: this.url.hostname.replace(/^\[|\]$/g, ''), port: this.url.port || (this.module === https ? 443 : 80),
+        agent: safe ? this.agent : false, method, // a kept connection may be closed: did it come through then?
+        path, signal, host: this.url.hostname.replace(/^\[|\]$/g, ''), port: this.url.port || (this.module === https ? 443 : 80),
         headers: { ...this.headers, ...headers, Host: this.url.host, ...(body === undefined ? {} : { 'Content-Length': body.length }) },
       }, resolve);
       request.on('error', (error) => reject(Object.assign(error, { stale: request.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') })));
@@ -68,10 +69,10 @@ export class Http {
     }
     for (let attempt = 0; ; attempt++) {
       try {
-        return await this.once(method, path, data, headers, signal);
+        return await this.once(method, path, data, headers, signal, safe);
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
-        if (attempt >= PAUSES.length || !(safe || error.stale || error.code === 'ECONNREFUSED')) throw lost(error);
+        if (attempt >= PAUSES.length || !(safe || error.code === 'ECONNREFUSED')) throw lost(error);
         if (!error.stale) await sleep(PAUSES[attempt]);
       }
     }

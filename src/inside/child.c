@@ -773,7 +773,9 @@ static void take_user(const struct nc_payload *payload, int channel)
 	int r;
 
 	if (payload->user)
-		STEP(channel, "find the user in the box's /etc/passwd",
+		STEP(channel,
+			"take the user, who has to be in the box's /etc/passwd or a number below "
+			"65535",
 			nc_user_find(payload->user, &user));
 	if (payload->user && user.uid == 0) {
 		r = nc_user_become_root(FILES_FD, &step);

@@ -1,12 +1,17 @@
 """The Python client (clients/python) against a real daemon and against Nacre in its own children; the code of seed 002."""
 
 import asyncio
+import contextlib
 import inspect
 import os
 import pathlib
+import re
+import shutil
+import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import pytest
@@ -189,6 +194,57 @@ def test_nobody_there_is_an_exception():
     assert time.monotonic() - began < 20
     with pytest.raises(nacre.NacreError):
         nacre.Client("ftp://127.0.0.1")
+
+
+@pytest.fixture
+def forgetful():
+    """A daemon that answers every request but a streamed one: that it reads, and hangs up. Its port, and the heads that it read."""
+    heads = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve(connection):
+        with connection, connection.makefile("rb") as stream:
+            while head := b"".join(iter(stream.readline, b"\r\n")):
+                heads.append(head)
+                stream.read(int(re.search(rb"(?i)content-length: (\d+)", head)[1]))
+                if b"text/event-stream" in head or b"/input" in head:
+                    connection.shutdown(socket.SHUT_RDWR)
+                    return
+                connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}')
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=[listener.accept()[0]], daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield listener.getsockname()[1], heads
+    listener.close()
+
+
+def test_what_may_have_come_through_is_not_sent_again(forgetful):
+    """Not even on a connection that was kept, where it may just have been closed."""
+    port, heads = forgetful
+    client = nacre.Client(f"http://127.0.0.1:{port}")
+    client.run("1", "python")
+    with pytest.raises(nacre.ConnectionLost):
+        client.http.ask("POST", "/v1/sandboxes/x/commands/y/input", b"once")
+    with pytest.raises(nacre.ConnectionLost):
+        client.run("1", "python", on_output=print)
+    assert [b"/input" in head for head in heads] == [False, True, False]
+    if shutil.which("node"):
+        script = f"import {{ Client }} from '{ROOT}/clients/typescript/nacre.js'; const c = new Client({{ url: 'http://127.0.0.1:{port}' }}); await c.run('1'); await c.run('1', {{ onOutput() {{}} }}).catch((e) => console.log(e.code)); process.exit();"
+        done = subprocess.run(["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=30)
+        assert done.stdout == "connection_lost\n" and len(heads) == 5, (done, heads)
+
+
+def test_a_program_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("NACRE_PROGRAM", "/nonexistent/nacre")
+    monkeypatch.delenv("NACRE_SERVER", raising=False)
+    from nacre import engine
+    with pytest.raises(nacre.NacreError) as error:
+        engine.Engine()
+    assert error.value.code == "no_program"
 
 
 def test_keys_and_refusals(tmp_path):

@@ -22,7 +22,7 @@ Json = Dict[str, Any]
 
 def program() -> str:
     """The executable: $NACRE_PROGRAM, or `nacre` of $PATH."""
-    found = os.environ.get("NACRE_PROGRAM") or shutil.which("nacre")
+    found = shutil.which(os.environ.get("NACRE_PROGRAM") or "nacre")
     if not found:
         raise NacreError("There is no nacre here", code="no_program", remedy="Install Nacre, set NACRE_PROGRAM, or name a daemon: NACRE_SERVER=http://...")
     return found

@@ -127,11 +127,11 @@ class Http:
         self.pid = os.getpid()
         self.head = f"Host: {where}\r\n" + (f"Authorization: Bearer {key}\r\n" if key else "")
 
-    def _take(self) -> Connection:
+    def _take(self, kept: bool) -> Connection:
         if self.pid != os.getpid():  # two processes on one connection would read each other's replies
             self.pid, self.idle, self.lock = os.getpid(), [], threading.Lock()
         with self.lock:
-            if self.idle:
+            if kept and self.idle:
                 return self.idle.pop()
         return Connection(self.host, self.port, self.tls, self.timeout)
 
@@ -155,7 +155,7 @@ class Http:
         for pause in (*PAUSES, None):
             connection = None
             try:
-                connection = self._take()
+                connection = self._take(safe)  # a kept one may be closed: did it come through then?
                 if call:
                     call.connection = connection
                 return connection.ask((head + "\r\n").encode(), body or b"")
@@ -164,11 +164,10 @@ class Http:
                     connection.close()
                 raise
             except (OSError, ValueError) as error:
-                # one that was kept may have been closed meanwhile, and then nothing was read of the request
                 stale = connection is not None and connection.used and isinstance(error, (BrokenPipeError, ConnectionResetError))
                 if connection:
                     connection.close()
-                if pause is None or (call and call.cancelled) or not (safe or stale or connection is None):
+                if pause is None or (call and call.cancelled) or not (safe or connection is None):
                     raise ConnectionLost(f"{self.host}:{self.port}: {error}") from error
                 if not stale:
                     time.sleep(pause)
